@@ -112,10 +112,11 @@ pub enum IndexReply {
         versions: Vec<ObjectVersion>,
         partly: Vec<Share>,
     },
-    /// It is that of the version `of`; zero is that which was asked for.
+    /// It is that of the version `of`; zero is that which was asked for. Whoever reads the version that was asked for may go on where `is_held`.
     Manifest {
         manifest: Vec<u8>,
         of: ObjectVersion,
+        is_held: bool,
     },
     Amended,
 }
@@ -218,7 +219,7 @@ wire_enum!(IndexRequest {
 });
 wire_enum!(IndexReply {
     0 => Opened { version, held_ns }, 1 => Committed, 2 => Found { info, manifest, held_ns }, 3 => Removed,
-    4 => Listed { objects, more }, 5 => Held { gone }, 6 => Abandoned, 7 => Gone { versions; since 15: partly }, 8 => Manifest { manifest; since 15: of }, 9 => Amended,
+    4 => Listed { objects, more }, 5 => Held { gone }, 6 => Abandoned, 7 => Gone { versions; since 15: partly }, 8 => Manifest { manifest; since 15: of, is_held }, 9 => Amended,
 });
 wire_enum!(IndexError {
     0 => NoObject, 1 => NotAsExpected, 2 => Expired, 3 => Invalid(why), 4 => Busy, 5 => Storage(why), 6 => Moved,

@@ -81,6 +81,11 @@ impl Held {
         matches!(self.states.get(&version), Some(State::Past { .. }))
     }
 
+    /// Whether it was visible, and shares fragments of other versions.
+    pub(super) fn shares_anything(&self, version: ObjectVersion) -> bool {
+        matches!(self.states.get(&version), Some(State::Past { shares, .. }) if !shares.is_empty())
+    }
+
     /// Whether it may become visible yet.
     pub(super) fn is_to_come(&self, version: ObjectVersion) -> bool {
         matches!(self.states.get(&version), Some(State::Open { .. } | State::Committing))

@@ -15,6 +15,9 @@ pub(super) struct Counts {
     pub(super) epoch: u32,
     /// Lower numbers were given out.
     pub(super) next: u64,
+    /// Whether some version shares fragments of another one. The records of before ended here: an earlier release finds a byte too much, and serves nothing,
+    /// as it would give back what is shared.
+    pub(super) has_shares: bool,
 }
 
 /// Why a version is kept that may not be visible.
@@ -87,9 +90,14 @@ impl Wire for Counts {
     fn encode(&self, out: &mut Writer<'_>) {
         self.epoch.encode(out);
         self.next.encode(out);
+        if self.has_shares {
+            true.encode(out);
+        }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Counts, DecodeError> {
-        let counts = Counts { epoch: Wire::decode(reader)?, next: Wire::decode(reader)? };
+        let (epoch, next) = (Wire::decode(reader)?, Wire::decode(reader)?);
+        let has_shares = reader.left() > 0 && Wire::decode(reader)?;
+        let counts = Counts { epoch, next, has_shares };
         let is_sound = counts.epoch >> EPOCH_BITS == 0 && counts.next >> NUMBER_BITS == 0;
         if is_sound { Ok(counts) } else { Err(DecodeError::OutOfRange { what: "the counts of a shard" }) }
     }
@@ -98,7 +106,7 @@ impl Wire for Counts {
 impl Counts {
     /// Of an index that is new.
     pub(super) fn new(drawn: u64) -> Counts {
-        Counts { epoch: (drawn & ((1 << EPOCH_BITS) - 1)) as u32, next: 1 }
+        Counts { epoch: (drawn & ((1 << EPOCH_BITS) - 1)) as u32, next: 1, has_shares: false }
     }
 
     /// The next id of this shard.
@@ -260,6 +268,10 @@ mod tests {
 
     #[test]
     fn records_of_before_are_read() {
+        for counts in [Counts::new(7), Counts { has_shares: true, ..Counts::new(7) }] {
+            assert_eq!(Counts::from_bytes(&counts.to_bytes()), Ok(counts));
+        }
+        assert_eq!(Counts::new(7).to_bytes().len(), 12, "as before, until something is shared");
         let info = ObjectInfo { version: ObjectVersion(7), bytes: 1, checksum: 2, put_ms: 3 };
         assert_eq!(NameRecord::from_bytes(&info.to_bytes()), Ok(NameRecord { info, shares: Vec::new() }));
         assert_eq!(HeldRecord::from_bytes(&[1]), Ok(HeldRecord::Past { shares: Vec::new() }));

@@ -15,9 +15,7 @@ use crate::rules::{Rules, SOUND};
 use base::{Checksum, ObjectVersion, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use wire::{
-    Condition, DecodeError, IndexError, IndexReply, ObjectInfo, ObjectName, SegmentSpan, Share, Wire,
-};
+use wire::{Condition, DecodeError, IndexError, IndexReply, ObjectInfo, ObjectName, Share, Wire};
 
 /// Names an answer to whoever asked the shard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -246,6 +244,10 @@ impl Shard {
             Ask::Amend { version, .. } if self.held.is_ending(version) => {
                 self.tell(ticket, Err(IndexError::NoObject));
             }
+            // A later one may have what it shares by now.
+            Ask::Amend { version, .. } if self.held.shares_anything(version) => {
+                self.tell(ticket, Err(IndexError::NotAsExpected));
+            }
             // It is asked again when another version has been made of it, or not.
             Ask::Amend { version, .. } if self.is_being_patched(version) => {
                 self.tell(ticket, Err(IndexError::Busy));
@@ -454,8 +456,18 @@ impl Shard {
         ];
         let shared =
             shares.iter().map(|share| (keys::share(share.version, version), Some(share.segments.to_bytes())));
-        let puts = puts.into_iter().chain(shared).chain(replaced.as_ref().map(past));
+        let marked = self.mark_sharing(!shares.is_empty());
+        let puts = puts.into_iter().chain(shared).chain(replaced.as_ref().map(past)).chain(marked);
         self.log.put(puts, After::Committed { ticket, name, version, replaced });
+    }
+
+    /// From the first version on that shares something, an earlier release must not judge what is gone.
+    fn mark_sharing(&mut self, shares: bool) -> Option<Put> {
+        let State::Serving(counts) = &mut self.state else { return None };
+        if !shares || core::mem::replace(&mut counts.has_shares, true) {
+            return None;
+        }
+        Some((keys::COUNTS.to_vec(), Some(counts.to_bytes())))
     }
 
     fn remove(&mut self, ticket: Ticket, name: ObjectName, removed: NameRecord) {
@@ -547,23 +559,18 @@ impl Shard {
                 self.tell(ticket, Ok(IndexReply::Held { gone }));
             }
             Reading::Gone { ticket, versions } => {
-                let (mut gone, mut partly) = (Vec::new(), Vec::new());
-                for (&version, pages) in versions.iter().zip(pages.chunks(2)) {
-                    match pages {
-                        [own, sharers] if own.is_empty() && !self.rules.keeps(!sharers.is_empty()) => {
-                            gone.push(version);
-                        }
-                        [own, sharers] if own.is_empty() && sharers.len() < SHARERS as usize => {
-                            let spans =
-                                sharers.iter().map(|(_, spans)| Vec::<SegmentSpan>::from_bytes(spans));
-                            match spans.collect::<Result<Vec<_>, _>>() {
-                                Ok(spans) => {
-                                    partly.push(Share { version, segments: sharing::union(spans.concat()) })
-                                }
-                                Err(why) => return Err((Reading::Gone { ticket, versions }, why)),
-                            }
-                        }
-                        _ => {}
+                let (mut gone, mut partly, mut spans) = (Vec::new(), Vec::new(), 0);
+                for (version, pages) in versions.into_iter().zip(pages.chunks(2)) {
+                    let [own, sharers] = pages else { continue };
+                    if own.is_empty() && !self.rules.keeps(!sharers.is_empty()) {
+                        gone.push(version);
+                    } else if own.is_empty()
+                        && sharers.len() < SHARERS as usize
+                        && let Ok(segments) = sharing::all_shared(sharers)
+                        && spans + segments.len() <= sharing::SPANS_MAX
+                    {
+                        spans += segments.len();
+                        partly.push(Share { version, segments });
                     }
                 }
                 self.tell(ticket, Ok(IndexReply::Gone { versions: gone, partly }));
@@ -577,14 +584,18 @@ impl Shard {
                         self.read(vec![page], Reading::OfSharer { ticket, version, sharer, times });
                     }
                     (Ok(None), Some(manifest)) => {
-                        self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: version }));
+                        let is_held = self.held.was_visible(version);
+                        self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: version, is_held }));
                     }
                     (Ok(None), None) => self.tell(ticket, Err(IndexError::NoObject)),
                     (Err(why), _) => return Err((Reading::Whereabouts { ticket, version, times }, why)),
                 }
             }
             Reading::OfSharer { ticket, version, sharer, times } => match first(&pages) {
-                Some(manifest) => self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: sharer })),
+                Some(manifest) => {
+                    let is_held = self.held.was_visible(version);
+                    self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: sharer, is_held }));
+                }
                 // It has ended since.
                 None => self.find(ticket, version, times + 1),
             },
@@ -745,8 +756,8 @@ fn what_keeps_from_sharing(
     }
     let others = shares.iter().filter(|share| share.version != base).zip(&pages[2..]);
     let are_shared = others.into_iter().all(|(share, page)| {
-        let of_base = page.first().map(|(_, spans)| Vec::<SegmentSpan>::from_bytes(spans));
-        matches!(of_base, Some(Ok(spans)) if sharing::has_all(&spans, &share.segments))
+        let of_base = sharing::all_shared(page);
+        of_base.is_ok_and(|of_base| sharing::has_all(&of_base, &share.segments))
     });
     // Versions that come later have larger ids: the last sharer is known by that.
     let why = "a version shares what its base has, and comes after it";

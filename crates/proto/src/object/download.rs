@@ -97,7 +97,7 @@ impl Downloading {
                 return self.end(step, Err(ObjectError::Gone));
             }
             (_, Answer::Gone(_)) => {}
-            (Stage::Reading(reading), Answer::Told(Ok(IndexReply::Manifest { manifest, of }))) => {
+            (Stage::Reading(reading), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 match reading.look_again(&manifest, of) {
                     Ok(None) => {}
                     Ok(Some(version)) => step.ask(IndexRequest::Manifest { version }),

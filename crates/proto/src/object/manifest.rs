@@ -60,6 +60,12 @@ wire_struct!(FirstRecord { bytes, coding, symbol_blocks, places });
 
 impl Wire for Manifest {
     fn encode(&self, out: &mut Writer<'_>) {
+        // One of before stays one, so that who knows no others can read it: nobody has patched it.
+        if !self.segments.is_empty() && self.segments.iter().all(|segment| segment.checksum.is_none()) {
+            (self.segments.len() as u32).encode(out);
+            self.segments.iter().for_each(|segment| segment.as_first().encode(out));
+            return self.losses.encode(out);
+        }
         WITH_VERSIONS.encode(out);
         self.segments.encode(out);
         self.losses.encode(out);
@@ -165,10 +171,23 @@ impl Manifest {
 }
 
 impl SegmentRecord {
+    fn as_first(&self) -> FirstRecord {
+        let SegmentRecord { bytes, coding, symbol_blocks, ref places, .. } = *self;
+        FirstRecord { bytes, coding, symbol_blocks, places: places.clone() }
+    }
+
     /// What it takes in a manifest.
     pub(super) fn recorded_bytes(&self) -> usize {
         const BESIDE_PLACES: usize = 64;
         BESIDE_PLACES + self.places.len() * core::mem::size_of::<Place>()
+    }
+
+    /// Its content, of all its blocks; none where that is not what was put.
+    pub(super) fn content(&self, blocks: &[Payload]) -> Option<Payload> {
+        let mut content = Payload::new();
+        blocks.iter().for_each(|block| content.append(block));
+        let content = content.slice(0, content.len().min(self.bytes as usize));
+        self.is_content(&content).then_some(content)
     }
 
     /// Whether these are its bytes, as far as that is known.
@@ -223,7 +242,7 @@ mod tests {
         bytes.extend_from_slice(&2_u32.to_bytes());
         let read = Manifest { losses: 2, ..read };
         assert_eq!(Manifest::read(&bytes, V), Ok(read.clone()));
-        assert_eq!((read.checksum(), Manifest::read(&read.to_bytes(), V)), (None, Ok(read)));
+        assert_eq!((read.checksum(), read.to_bytes()), (None, bytes), "it stays one of the first");
     }
 
     #[test]

@@ -83,8 +83,8 @@ impl Base {
         }
         let was = base::checksum(manifest);
         let manifest = read(manifest, of)?;
-        for (kept, moved) in segments.iter_mut().flatten().zip(&manifest.segments) {
-            if kept.version == moved.version {
+        for (kept, moved) in segments.iter_mut().zip(&manifest.segments) {
+            if let Some(kept) = kept.as_mut().filter(|kept| kept.version == moved.version) {
                 kept.places.clone_from(&moved.places);
             }
         }

@@ -25,6 +25,7 @@ pub struct Put {
     pub blocks: Vec<Payload>,
     /// So many symbols are to be on stable storage: (1 + D) K.
     pub symbols: u32,
+    /// Those that may take symbols. If several have as much room, the first of them takes the next one.
     pub bricks: Vec<BrickId>,
     /// Which of them gets which symbol.
     pub placing: Placing,
@@ -136,6 +137,8 @@ pub(super) struct Putting {
 
 #[derive(Clone, Debug, Default)]
 struct Brick {
+    /// Its place among the bricks of the put.
+    rank: u32,
     /// Symbols on their way, with their content: another brick may have to take them.
     open: BTreeMap<u32, Payload>,
     stored: Vec<u32>,
@@ -177,7 +180,10 @@ impl Putting {
         ready.extend((0..as_they_are).zip(put.blocks.iter().cloned()));
         let putting = Putting {
             next: as_they_are,
-            bricks: put.bricks.iter().map(|brick| (*brick, Brick::default())).collect(),
+            bricks: (0..)
+                .zip(&put.bricks)
+                .map(|(rank, brick)| (*brick, Brick { rank, ..Brick::default() }))
+                .collect(),
             put,
             coder,
             ready,
@@ -216,12 +222,12 @@ impl Putting {
         cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
     }
 
-    /// The brick with the most room for a symbol that is ready, and that symbol.
+    /// The brick with the most room for a symbol that is ready, the first one of several, and that symbol.
     fn next(&mut self) -> Option<(BrickId, u32, Payload)> {
         let Putting { put, bricks, ready, share, .. } = self;
         let takes_more = |(_, brick): &(&BrickId, &Brick)| brick.takes_more(put.window, *share);
         let mut with_room: Vec<(&BrickId, &Brick)> = bricks.iter().filter(takes_more).collect();
-        with_room.sort_by_key(|(id, brick)| (brick.open.len(), **id));
+        with_room.sort_by_key(|(_, brick)| (brick.open.len(), brick.rank));
         with_room.into_iter().find_map(|(id, brick)| {
             let (index, content) = ready.take(*id, |index| !brick.has_copy(put.coding, index))?;
             Some((*id, index, content))

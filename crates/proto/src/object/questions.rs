@@ -119,6 +119,11 @@ impl Questions {
             {
                 Answer::Silence
             }
+            // An index of before says nothing of versions that share fragments: it knows none.
+            (
+                IndexRequest::Manifest { version },
+                Ok(IndexReply::Manifest { manifest, of: ObjectVersion(0), is_held }),
+            ) => Answer::Told(Ok(IndexReply::Manifest { manifest, of: *version, is_held })),
             (_, result) => Answer::Told(result),
         };
         Some((question.tag, answer))

@@ -7,7 +7,7 @@
 
 use super::TransferId;
 use super::access::{AccessStrategy, Place};
-use super::bricks::Bricks;
+use super::bricks::{Bricks, drawn};
 use super::check::{Check, Checked};
 use super::coding::{Coding, enough};
 use super::get::{Get, GetError};
@@ -56,8 +56,22 @@ enum Stage {
     Reading(TransferId, Vec<Place>),
     /// What is made, and instead of what it is.
     Making(TransferId, BTreeMap<Place, Option<Place>>),
-    Amending,
+    Amending(Change),
+    /// What was to be amended was not as it had been: the index is being asked where the version is now.
+    AskingAgain(Change),
 }
+
+/// Where a segment's fragments were, and where they are.
+#[derive(Clone, Debug)]
+struct Change {
+    were: Vec<Place>,
+    are: Vec<Place>,
+    /// So often it was to be noted.
+    times: u32,
+}
+
+/// A version whose manifest changes again and again is looked at later.
+const AMENDMENTS_MAX: u32 = 5;
 
 #[derive(Debug)]
 pub(super) struct Restoring {
@@ -100,17 +114,15 @@ impl Restoring {
 
     pub(super) fn on_answer(mut self, step: &mut Step<'_>, answer: Answer) -> Option<Restoring> {
         match (&self.stage, answer) {
-            (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { manifest, of }))) => {
-                self.was = base::checksum(&manifest);
-                self.holder = if of == ObjectVersion::default() { self.version } else { of };
-                match Manifest::read(&manifest, self.holder) {
-                    Ok(manifest) => self.manifest = manifest,
-                    Err(why) => return self.end(step, Err(ObjectError::Manifest(why.to_string()))),
+            (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { manifest, of, is_held }))) => {
+                if let Err(error) = self.take_manifest(&manifest, of) {
+                    return self.end(step, Err(error));
                 }
                 if step.bricks.is_evicted(self.me) {
                     let is_named = self.places().any(|(_, brick)| *brick == self.me);
-                    // Nobody puts anything on a brick that is to be emptied, if that was said a moment ago.
-                    match !is_named && step.bricks.are_fresh(step.now) {
+                    // Nobody puts anything on a brick that is to be emptied, if that was said a moment ago. Whoever still reads the version as it was may find
+                    // here what no later one shares.
+                    match !is_named && !is_held && step.bricks.are_fresh(step.now) {
                         true => self.restored.is_elsewhere = true,
                         // Others come to take it over.
                         false => self.restored.lacking = 1,
@@ -122,17 +134,29 @@ impl Restoring {
                 }
                 self.look(step)
             }
-            (Stage::Amending, Answer::Told(Ok(IndexReply::Amended))) => {
+            (Stage::Amending(_), Answer::Told(Ok(IndexReply::Amended))) => {
                 self.was = base::checksum(&self.manifest.to_bytes());
+                self.at += 1;
                 self.look(step)
+            }
+            // Another part of it was amended, or a later version has taken its place.
+            (
+                Stage::Amending(change),
+                Answer::Told(Err(IndexError::NotAsExpected | IndexError::NoObject)),
+            ) => {
+                self.stage = Stage::AskingAgain(change.clone());
+                step.ask(IndexRequest::Manifest { version: self.version });
+                Some(self)
+            }
+            (Stage::AskingAgain(change), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
+                let change = change.clone();
+                if let Err(error) = self.take_manifest(&manifest, of) {
+                    return self.end(step, Err(error));
+                }
+                self.amend(step, change)
             }
             // It is gone, or was never visible.
             (_, Answer::Told(Err(IndexError::NoObject))) => self.end(step, Ok(Restored::default())),
-            // Somebody else has made the same again.
-            (Stage::Amending, Answer::Told(Err(IndexError::NotAsExpected))) => {
-                let lacking = self.restored.lacking.max(1);
-                self.end(step, Ok(Restored { made: 0, lacking, is_elsewhere: false }))
-            }
             (_, Answer::Told(Err(error))) => self.end(step, Err(ObjectError::Index(error))),
             (_, Answer::Silence | Answer::Gone(_)) => self.end(step, Err(ObjectError::NoAnswer)),
             (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
@@ -264,7 +288,7 @@ impl Restoring {
         };
         let number = self.at as u32;
         let blocks = match result {
-            Ok(blocks) if is_content(&self.manifest.segments[self.at], &blocks) => blocks,
+            Ok(blocks) if self.manifest.segments[self.at].content(&blocks).is_some() => blocks,
             // Others of the object may be read all the same.
             Ok(_) | Err(_) => {
                 self.restored.lacking += 1;
@@ -293,27 +317,56 @@ impl Restoring {
         let Stage::Making(_, mut instead) = core::mem::replace(&mut self.stage, Stage::Asking) else {
             unreachable!("fragments that were to be made")
         };
-        let segment = &mut self.manifest.segments[self.at];
-        let mut has_changed = false;
+        let were = self.manifest.segments[self.at].places.clone();
+        let mut are = were.clone();
         for place in stored {
             let old = instead.remove(place).expect("what was to be made");
             self.restored.made += 1;
-            has_changed |= old != Some(*place);
-            match segment.places.iter_mut().find(|kept| Some(**kept) == old) {
+            match are.iter_mut().find(|kept| Some(**kept) == old) {
                 Some(kept) => *kept = *place,
-                None => segment.places.push(*place),
+                None => are.push(*place),
             }
         }
         self.restored.lacking += instead.len() as u32;
-        self.at += 1;
-        if !has_changed {
+        if were == are {
+            self.at += 1;
             return self.look(step);
         }
         // At once, so that no long object's work is for nothing.
-        let manifest = self.manifest.to_bytes();
-        step.ask(IndexRequest::Amend { version: self.holder, was: self.was, manifest });
-        self.stage = Stage::Amending;
-        Some(self)
+        self.amend(step, Change { were, are, times: 0 })
+    }
+
+    /// The index is told where the segment's fragments are, if they still were where they had been.
+    fn amend(mut self, step: &mut Step<'_>, change: Change) -> Option<Restoring> {
+        let version = self.version;
+        let segment = self.manifest.segments.get_mut(self.at).filter(|segment| segment.version == version);
+        match segment {
+            // Nobody shares it any more.
+            None => {
+                self.at += 1;
+                self.look(step)
+            }
+            Some(segment) if segment.places == change.were && change.times < AMENDMENTS_MAX => {
+                segment.places.clone_from(&change.are);
+                let manifest = self.manifest.to_bytes();
+                step.ask(IndexRequest::Amend { version: self.holder, was: self.was, manifest });
+                self.stage = Stage::Amending(Change { times: change.times + 1, ..change });
+                Some(self)
+            }
+            // Somebody else has made the same again, or will.
+            Some(_) => {
+                self.restored.lacking += 1;
+                self.at += 1;
+                self.look(step)
+            }
+        }
+    }
+
+    /// The version's fragments are where this manifest says, which is that of the version `of`.
+    fn take_manifest(&mut self, manifest: &[u8], of: ObjectVersion) -> Result<(), ObjectError> {
+        let read = Manifest::read(manifest, of).map_err(|why| ObjectError::Manifest(why.to_string()))?;
+        (self.manifest, self.holder, self.was) = (read, of, base::checksum(manifest));
+        Ok(())
     }
 
     /// The brick has lost interest.
@@ -323,7 +376,11 @@ impl Restoring {
             Stage::Checking(transfer) | Stage::Reading(transfer, _) | Stage::Making(transfer, _) => {
                 step.forget([transfer]);
             }
-            Stage::Asking | Stage::Allowing(_) | Stage::Waiting(_) | Stage::Amending => {}
+            Stage::Asking
+            | Stage::Allowing(_)
+            | Stage::Waiting(_)
+            | Stage::Amending(_)
+            | Stage::AskingAgain(_) => {}
         }
     }
 
@@ -333,21 +390,8 @@ impl Restoring {
     }
 }
 
-/// Whether these blocks are the segment's.
-fn is_content(segment: &SegmentRecord, blocks: &[Payload]) -> bool {
-    let mut content = Payload::new();
-    blocks.iter().for_each(|block| content.append(block));
-    segment.is_content(&content.slice(0, segment.bytes as usize))
-}
-
 fn maintenance() -> Service {
     Service { stream: StreamId::MAINTENANCE, ..Service::default() }
-}
-
-/// A number that a brick draws for a version: the same wherever it is computed.
-fn drawn(of: u64, brick: BrickId) -> u64 {
-    let mixed = (of ^ u64::from(brick.0).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed >> 32
 }
 
 /// What is to be made of a segment.

@@ -69,6 +69,9 @@ pub(super) struct Uploading {
     is_complete: bool,
     segments: Vec<Option<SegmentRecord>>,
     under_way: BTreeMap<TransferId, Part>,
+    /// Where content goes whose segment could not be read: the index is asked whether that is elsewhere by now, once.
+    failed: Option<(Gap, Payload, GetError)>,
+    has_looked_again: bool,
     /// Whether the putter was told that there is room for more content.
     has_asked: bool,
 }
@@ -92,15 +95,21 @@ impl Uploading {
     pub(super) fn begin(step: &mut Step<'_>, object: NewObject) -> Uploading {
         step.ask(IndexRequest::Open { name: object.name.clone() });
         step.bricks.are_fresh(step.now);
+        Uploading::new(object, Stage::Opening)
+    }
+
+    fn new(object: NewObject, stage: Stage) -> Uploading {
         Uploading {
             object,
-            stage: Stage::Opening,
+            stage,
             base: None,
             at: 0,
             waiting: None,
             is_complete: false,
             segments: Vec::new(),
             under_way: BTreeMap::new(),
+            failed: None,
+            has_looked_again: false,
             has_asked: false,
         }
     }
@@ -112,17 +121,7 @@ impl Uploading {
         // What is patched survives what it was put to survive, and its version is the condition.
         let object =
             NewObject { name, condition: Condition::Always, losses: 0, put_ms, segment_bytes, service };
-        Uploading {
-            object,
-            stage: Stage::Looking { at, of },
-            base: None,
-            at: 0,
-            waiting: None,
-            is_complete: false,
-            segments: Vec::new(),
-            under_way: BTreeMap::new(),
-            has_asked: false,
-        }
+        Uploading::new(object, Stage::Looking { at, of })
     }
 
     /// Where the next content goes.
@@ -166,6 +165,9 @@ impl Uploading {
                     Ok(_) if self.at > info.bytes => {
                         return self.fail(step, ObjectError::OutOfRange { bytes: info.bytes });
                     }
+                    Ok(base) if base.manifest().shares(ObjectVersion(0)).len() > SHARES_MAX => {
+                        return self.fail(step, ObjectError::TooScattered);
+                    }
                     Ok(base) => self.open_patch(step, base),
                     Err(error) => return self.fail(step, error),
                 }
@@ -189,7 +191,18 @@ impl Uploading {
                 step.ask(IndexRequest::Manifest { version: base.info().version });
                 self.stage = Stage::Finding(hold);
             }
-            (Stage::Finding(hold), Answer::Told(Ok(IndexReply::Manifest { manifest, of }))) => {
+            (Stage::Putting(_), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
+                let base = self.base.as_mut().expect("a patch has one");
+                if let Err(error) = base.has_moved(&manifest, of, &mut self.segments) {
+                    return self.fail(step, error);
+                }
+                if let Some((gap, content, _)) = self.failed.take()
+                    && let Err(error) = self.begin_segment(step, gap, content)
+                {
+                    return self.fail(step, error);
+                }
+            }
+            (Stage::Finding(hold), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 let (hold, base) = (*hold, self.base.as_mut().expect("a patch has one"));
                 if let Err(error) = base.has_moved(&manifest, of, &mut self.segments) {
                     return self.fail(step, error);
@@ -254,14 +267,16 @@ impl Uploading {
         let segment = gap.segment as u32;
         let blocks = match result {
             Ok(blocks) => blocks,
+            // Bricks may have moved its fragments.
+            Err(error) if !self.has_looked_again => {
+                let base = self.base.as_ref().expect("only what is patched is read");
+                step.ask(IndexRequest::Manifest { version: base.info().version });
+                (self.has_looked_again, self.failed) = (true, Some((gap, content, error)));
+                return Some(self);
+            }
             Err(error) => return self.fail(step, ObjectError::Get { segment, error }),
         };
-        let mut there = Payload::new();
-        blocks.iter().for_each(|block| there.append(block));
-        let there = there.slice(0, old.bytes as usize);
-        if !old.is_content(&there) {
-            return self.fail(step, ObjectError::Corrupt);
-        }
+        let Some(there) = old.content(&blocks) else { return self.fail(step, ObjectError::Corrupt) };
         match self.put_segment(step, gap.segment, &gap.merge(&there, &content)) {
             Ok(()) => self.go_on(step),
             Err(error) => self.fail(step, error),
@@ -317,7 +332,8 @@ impl Uploading {
         {
             return self.fail(step, error);
         }
-        if self.is_complete && self.waiting.is_none() && self.under_way.is_empty() {
+        let is_stored = self.waiting.is_none() && self.under_way.is_empty() && self.failed.is_none();
+        if self.is_complete && is_stored {
             return self.commit(step, hold);
         }
         let has_room = self.waiting.is_none() && self.under_way.len() < SEGMENTS_MAX;
@@ -357,7 +373,7 @@ impl Uploading {
     ) -> Result<(), ObjectError> {
         let Stage::Putting(hold) = &self.stage else { unreachable!("content comes while it is put") };
         let version = hold.version();
-        let (bricks, losses) = (step.bricks.that_take_more(), self.object.losses);
+        let (bricks, losses) = (step.bricks.in_drawn_order(version, segment), self.object.losses);
         if bricks.len() <= 2 * losses as usize {
             return Err(ObjectError::TooFewBricks { bricks: bricks.len(), losses });
         }
@@ -397,9 +413,6 @@ impl Uploading {
             Some(patched) => {
                 let (base, was) = (patched.info().version, patched.was());
                 let shares = manifest.shares(version);
-                if shares.len() > SHARES_MAX {
-                    return self.fail(step, ObjectError::TooScattered);
-                }
                 IndexRequest::Patch { name, base, was, shares, info, manifest: manifest.to_bytes() }
             }
         });
@@ -410,7 +423,7 @@ impl Uploading {
     /// It is not put. Its version is given up, and whoever puts it is told when that is known.
     fn fail(mut self, step: &mut Step<'_>, error: ObjectError) -> Option<Uploading> {
         step.forget(core::mem::take(&mut self.under_way).into_keys());
-        self.waiting = None;
+        (self.waiting, self.failed, self.base) = (None, None, None);
         match self.stage {
             Stage::Putting(hold) | Stage::Committing(hold) | Stage::Finding(hold) => {
                 step.call_off_questions();

@@ -15,10 +15,13 @@ use wire::{ObjectName, Service};
 #[command(after_help = "\
 What is in FILE takes the place of as many bytes of the object from --at on; what goes beyond its end makes it longer. The object
 becomes the new version at once: whoever reads it meanwhile reads the old one to its end. If somebody else puts, patches or
-removes the object meanwhile, nothing is changed and the command says so.
+removes the object meanwhile, nothing is changed, and the command says so at its end.
 
-Segments of 32 MiB that are not touched stay where they are, and both versions share them. One that is touched is read and put
-anew: so a patch of a byte takes as long as a put of 32 MiB. The object survives the loss of as many bricks as before.
+Of an object's segments (32 MiB each, the last one less) those that are not touched stay where they are, and both versions share
+them. One that is touched is read and put anew, even for one byte. The object survives the loss of as many bricks as before.
+
+If the directory stops answering, the command may not know whether the object was patched. To append what must not come twice,
+give the version that is there: a repetition is refused if the first one was done.
 
 Examples:
   brickwork object patch sector.bin images/disk.img --at 1MiB

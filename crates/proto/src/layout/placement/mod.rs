@@ -21,6 +21,7 @@ mod rendezvous;
 mod testing;
 mod weighted;
 
+pub(crate) use rendezvous::score;
 pub use rendezvous::substitute;
 
 use base::{BrickId, VolumeId};

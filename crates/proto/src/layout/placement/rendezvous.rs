@@ -99,7 +99,7 @@ impl Iterator for Draw<'_> {
 }
 
 /// `-weight / ln(hash)`, the hash taken as a fraction between 0 and 1, both excluded.
-fn score(hash: u64, weight: u64) -> f64 {
+pub(crate) fn score(hash: u64, weight: u64) -> f64 {
     let fraction = ((hash >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
     -(weight as f64) / libm::log(fraction)
 }

@@ -46,6 +46,15 @@ impl Bench {
 
     /// Answers what the directory was asked; there are these bricks.
     fn directory(&mut self, bricks: &[u32], reply: impl Fn(&IndexRequest) -> Option<IndexReply>) {
+        self.directory_says(bricks, |request| reply(request).map(Ok));
+    }
+
+    /// The same, with an index that may refuse something.
+    fn directory_says(
+        &mut self,
+        bricks: &[u32],
+        reply: impl Fn(&IndexRequest) -> Option<Result<IndexReply, IndexError>>,
+    ) {
         let evicted = self.evicted;
         let place = |brick: &u32| BrickPlace {
             brick: BrickId(*brick),
@@ -64,7 +73,7 @@ impl Bench {
                     bricks: bricks.iter().map(place).collect(),
                 }),
                 Message::Index { operation, request } => reply(request)
-                    .map(|reply| Message::IndexDone { operation: *operation, result: Box::new(Ok(reply)) }),
+                    .map(|result| Message::IndexDone { operation: *operation, result: Box::new(result) }),
                 _ => {
                     self.sent.push((to, packet));
                     continue;
@@ -215,7 +224,7 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
                     IndexReply::Found { info, manifest: at(1), held_ns: 60_000_000_000 }
                 }
                 IndexRequest::Manifest { version: V } => {
-                    IndexReply::Manifest { manifest: at(moved_to), of: V }
+                    IndexReply::Manifest { manifest: at(moved_to), of: V, is_held: false }
                 }
                 other => panic!("{other:?}"),
             })
@@ -295,7 +304,7 @@ fn patch_it(
                 }
                 IndexRequest::Patch { .. } => IndexReply::Committed,
                 IndexRequest::Manifest { version: V } => {
-                    IndexReply::Manifest { manifest: patched_at(3).to_bytes(), of: V }
+                    IndexReply::Manifest { manifest: patched_at(3).to_bytes(), of: V, is_held: false }
                 }
                 IndexRequest::Abandon { version: NEXT } => IndexReply::Abandoned,
                 other => panic!("{other:?}"),
@@ -402,7 +411,7 @@ fn what_an_evicted_brick_has_is_made_again_elsewhere_and_told_to_the_index() {
     let index = |request: &IndexRequest| {
         Some(match request {
             IndexRequest::Manifest { version: V } => {
-                IndexReply::Manifest { manifest: copies([1, 2]).to_bytes(), of: V }
+                IndexReply::Manifest { manifest: copies([1, 2]).to_bytes(), of: V, is_held: false }
             }
             IndexRequest::Amend { version: V, was, manifest } => {
                 assert_eq!(*was, base::checksum(&copies([1, 2]).to_bytes()));
@@ -432,14 +441,60 @@ fn what_an_evicted_brick_has_is_made_again_elsewhere_and_told_to_the_index() {
     assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty());
 }
 
+/// Found by reading: a later version had taken over the fragments, and the amendment was lost.
+#[test]
+fn what_was_made_again_is_noted_where_the_fragments_are_named_by_then() {
+    let later = ObjectVersion(V.0 + 1);
+    for moved in [false, true] {
+        let noted = core::cell::RefCell::new(Vec::new());
+        let index = |request: &IndexRequest| {
+            Some(match request {
+                IndexRequest::Manifest { version: V } => {
+                    let (first, of) =
+                        (noted.borrow().is_empty(), if noted.borrow().is_empty() { V } else { later });
+                    let at = if moved && !first { [1, 4] } else { [1, 2] };
+                    Ok(IndexReply::Manifest { manifest: copies(at).to_bytes(), of, is_held: false })
+                }
+                IndexRequest::Amend { version, manifest, .. } => {
+                    noted.borrow_mut().push((*version, Manifest::read(manifest, V)));
+                    if *version == later { Ok(IndexReply::Amended) } else { Err(IndexError::NotAsExpected) }
+                }
+                other => panic!("{other:?}"),
+            })
+        };
+        let mut bench = Bench { evicted: Some(2), ..Bench::new() };
+        bench.wish(restore(1));
+        bench.directory_says(&[1, 2, 3], index);
+        let Message::CheckFragment { operation, .. } = bench.sent[0].1.message else {
+            panic!("{:?}", bench.sent)
+        };
+        bench.sent.clear();
+        let there = Message::Fragment { operation, outcome: FragmentOutcome::Done, wait: Wait::default() };
+        bench.with(|objects, now, fx| objects.on_brick(now, BrickId(1), there.into(), fx));
+        bench.wish(ObjectWish::More);
+        serve(&mut bench);
+        assert_eq!(bench.bricks(), [BrickId(3)]);
+        for _ in 0..3 {
+            bench.directory_says(&[1, 2, 3], index);
+        }
+        let Some(ObjectNews::Restored(Ok(restored))) = bench.news.last() else { panic!("{:?}", bench.news) };
+        let mut expected = vec![(V, Ok(copies([1, 3])))];
+        expected.extend((!moved).then_some((later, Ok(copies([1, 3])))));
+        assert_eq!((noted.into_inner(), restored.lacking), (expected, u32::from(moved)));
+    }
+}
+
 #[test]
 fn a_brick_gives_a_version_back_only_if_it_is_evicted_and_not_named() {
-    for (evicted, at, is_elsewhere) in
-        [(Some(2), [1, 3], true), (Some(2), [1, 2], false), (None, [1, 3], false)]
-    {
+    for (evicted, at, is_held, is_elsewhere) in [
+        (Some(2), [1, 3], false, true),
+        (Some(2), [1, 3], true, false),
+        (Some(2), [1, 2], false, false),
+        (None, [1, 3], false, false),
+    ] {
         let index = |request: &IndexRequest| match request {
             IndexRequest::Manifest { version: V } => {
-                Some(IndexReply::Manifest { manifest: copies(at).to_bytes(), of: V })
+                Some(IndexReply::Manifest { manifest: copies(at).to_bytes(), of: V, is_held })
             }
             other => panic!("{other:?}"),
         };
@@ -452,7 +507,7 @@ fn a_brick_gives_a_version_back_only_if_it_is_evicted_and_not_named() {
         });
         bench.directory(&[1, 2, 3], index);
         let Some(ObjectNews::Restored(Ok(restored))) = bench.news.last() else { panic!("{:?}", bench.news) };
-        assert_eq!(restored.is_elsewhere, is_elsewhere, "{evicted:?}, {at:?}");
+        assert_eq!(restored.is_elsewhere, is_elsewhere, "{evicted:?}, {at:?}, {is_held}");
     }
 }
 
