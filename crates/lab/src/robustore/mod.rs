@@ -13,6 +13,7 @@ mod planned;
 mod reads;
 mod setup;
 mod table1;
+mod update;
 
 use crate::experiment::Experiment;
 
@@ -27,5 +28,6 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(homogeneous::Homogeneous),
         Box::new(latency::Latency),
         Box::new(claimed::Claimed),
+        Box::new(update::Update),
     ]
 }
