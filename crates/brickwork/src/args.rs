@@ -9,7 +9,7 @@ use crate::verb::{
 };
 use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 const STYLES: Styles = Styles::styled()
@@ -67,7 +67,7 @@ pub enum Verb {
     Attach(attach::Args),
     /// Create, list, resize and delete volumes; snapshots and clones of them
     Volume(volume::Args),
-    /// Put, read, list, check and remove objects
+    /// Put, patch, read, list, check and remove objects
     Object(object::Args),
     /// The protocols that volumes may have: list them, explain what each promises and costs
     Protocol(protocol::Args),
@@ -97,7 +97,40 @@ pub enum Verb {
 
 /// Reads the command line; ends the process with code 2 when it makes no sense.
 pub fn parse() -> Cli {
-    Cli::parse()
+    let matches = command().get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The command line, with texts that are wrapped where the terminal ends and nowhere else.
+fn command() -> clap::Command {
+    unwrapped(Cli::command())
+}
+
+fn unwrapped(command: clap::Command) -> clap::Command {
+    let text = command.get_after_help().map(|text| unwrap_prose(&text.to_string()));
+    let command = match text {
+        Some(text) => command.after_help(text),
+        None => command,
+    };
+    command.mut_subcommands(unwrapped)
+}
+
+/// Joins the lines of each paragraph. Lines that are indented stay as they are, and so do ends of lines that are meant: a heading's, or of a sentence where there is much room left.
+fn unwrap_prose(text: &str) -> String {
+    const MUCH_ROOM_FROM: usize = 90;
+    let mut joined = String::new();
+    let mut last = "";
+    for line in text.lines() {
+        let is_prose = |line: &str| !line.is_empty() && !line.starts_with([' ', '-']);
+        let ends_there = last.ends_with(':') || (last.ends_with('.') && last.len() < MUCH_ROOM_FROM);
+        let goes_on = is_prose(last) && is_prose(line) && !ends_there;
+        if !joined.is_empty() {
+            joined.push(if goes_on { ' ' } else { '\n' });
+        }
+        joined.push_str(line);
+        last = line;
+    }
+    joined
 }
 
 /// Does what the command line says.
@@ -127,8 +160,8 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Sim(args) => sim::run_verb(global, args),
         Verb::Trace(args) => trace::run(global, args).map(done),
         Verb::Lab(args) => lab::run_verb(global, args),
-        Verb::Completions(args) => completions::run(args, &mut Cli::command()).map(done),
-        Verb::Man(args) => man::run(args, Cli::command()).map(done),
+        Verb::Completions(args) => completions::run(args, &mut command()).map(done),
+        Verb::Man(args) => man::run(args, command()).map(done),
     }
 }
 
@@ -154,6 +187,13 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn prose_is_joined_and_examples_are_not() {
+        let text = "What is in FILE takes the place of as many bytes of the object, and what goes beyond its\nend makes it longer.\nA sentence.\n\nExamples:\n  one\n  two";
+        let joined = "What is in FILE takes the place of as many bytes of the object, and what goes beyond its end makes it longer.\nA sentence.\n\nExamples:\n  one\n  two";
+        assert_eq!(unwrap_prose(text), joined);
     }
 }
