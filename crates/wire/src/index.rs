@@ -112,7 +112,8 @@ pub enum IndexReply {
         versions: Vec<ObjectVersion>,
         partly: Vec<Share>,
     },
-    /// It is that of the version `of`; zero is that which was asked for. Whoever reads the version that was asked for may go on where `is_held`.
+    /// It is that of the version `of`; zero is that which was asked for. With `is_held` older versions, which may still be read, have fragments of the one that was
+    /// asked for; they may have others than this manifest says.
     Manifest {
         manifest: Vec<u8>,
         of: ObjectVersion,

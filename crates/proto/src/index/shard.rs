@@ -103,6 +103,8 @@ enum Reading {
         ticket: Ticket,
         version: ObjectVersion,
         sharer: ObjectVersion,
+        /// Whether an older one shares some of it, which may still be read.
+        has_older: bool,
         times: u32,
     },
     /// Where a version is that is kept elsewhere from now on.
@@ -325,7 +327,7 @@ impl Shard {
             let why = format!("versions that share fragments of {version} come and go");
             return self.tell(ticket, Err(IndexError::Storage(why)));
         }
-        let pages = vec![keys::page_of_sharers(version, 1, false), keys::only(keys::manifest(version))];
+        let pages = vec![keys::page_of_sharers(version, 2, false), keys::only(keys::manifest(version))];
         self.read(pages, Reading::Whereabouts { ticket, version, times });
     }
 
@@ -581,7 +583,11 @@ impl Shard {
                 match (sharer, own) {
                     (Ok(Some(sharer)), _) => {
                         let page = keys::only(keys::manifest(sharer));
-                        self.read(vec![page], Reading::OfSharer { ticket, version, sharer, times });
+                        let has_older = pages[0].len() > 1;
+                        self.read(
+                            vec![page],
+                            Reading::OfSharer { ticket, version, sharer, has_older, times },
+                        );
                     }
                     (Ok(None), Some(manifest)) => {
                         let is_held = self.held.was_visible(version);
@@ -591,9 +597,9 @@ impl Shard {
                     (Err(why), _) => return Err((Reading::Whereabouts { ticket, version, times }, why)),
                 }
             }
-            Reading::OfSharer { ticket, version, sharer, times } => match first(&pages) {
+            Reading::OfSharer { ticket, version, sharer, has_older, times } => match first(&pages) {
                 Some(manifest) => {
-                    let is_held = self.held.was_visible(version);
+                    let is_held = has_older || self.held.was_visible(version);
                     self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: sharer, is_held }));
                 }
                 // It has ended since.

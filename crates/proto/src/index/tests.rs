@@ -142,8 +142,13 @@ impl Bench {
     }
 
     fn manifest(&mut self, version: ObjectVersion) -> Result<ObjectVersion, IndexError> {
+        self.whereabouts(version).map(|(of, _)| of)
+    }
+
+    /// Whose manifest says where a version's fragments are, and whether older versions have some of them.
+    fn whereabouts(&mut self, version: ObjectVersion) -> Result<(ObjectVersion, bool), IndexError> {
         self.call(IndexRequest::Manifest { version }).map(|reply| match reply {
-            IndexReply::Manifest { of, .. } => of,
+            IndexReply::Manifest { of, is_held, .. } => (of, is_held),
             other => panic!("{other:?}"),
         })
     }
@@ -305,19 +310,23 @@ fn what_a_patch_shares_is_kept_until_the_last_sharer_ends() {
         (bench.gone(&[first, second]), bench.partly(&[first])),
         (vec![], vec![share(first, &[(0, 2), (3, 9)])])
     );
-    assert_eq!(bench.manifest(first), Ok(second));
+    assert_eq!(bench.whereabouts(first), Ok((second, false)));
     let third = bench.open("k");
     let shares = vec![share(first, &[(3, 4)]), share(second, &[(2, 3)])];
     assert_eq!(bench.patch("k", third, second, shares.clone()), Ok(IndexReply::Committed));
     assert_eq!(bench.patch("k", third, second, shares), Ok(IndexReply::Committed), "asked for again");
     assert_eq!(bench.partly(&[first]), [share(first, &[(0, 2), (3, 9)])], "the second may still be read");
+    assert_eq!(bench.whereabouts(first), Ok((third, true)));
     // What is held after a restart still knows what it shares.
     bench.crash(true);
     assert_eq!(bench.gone(&[first, second]), []);
     bench.pass(HOLD);
     assert_eq!(bench.gone(&[first, second, third]), []);
     assert_eq!(bench.partly(&[first, second]), [share(first, &[(3, 4)]), share(second, &[(2, 3)])]);
-    assert_eq!((bench.manifest(second), bench.manifest(first)), (Ok(third), Ok(third)));
+    assert_eq!(
+        (bench.whereabouts(second), bench.whereabouts(first)),
+        (Ok((third, false)), Ok((third, false)))
+    );
     let remove = IndexRequest::Remove { name: named("k"), version: third };
     assert_eq!(bench.call(remove), Ok(IndexReply::Removed));
     assert_eq!(bench.gone(&[first, second, third]), []);
