@@ -22,15 +22,9 @@ pub const NAMES: [&str; 17] = [
     "shares_moved",
 ];
 
-/// Those that take objects to be found: where one of them is planted objects are put and read.
-pub(crate) const OF_OBJECTS: [&str; 6] = [
-    "put_ends_early",
-    "commits_unheld",
-    "replaces_unasked",
-    "restores_nothing",
-    "forgets_sharers",
-    "shares_moved",
-];
+/// The last so many take objects to be found: where one of them is planted objects are put and read.
+const OF_OBJECTS_COUNT: usize = 6;
+pub(crate) const OF_OBJECTS: &[&str] = NAMES.split_at(NAMES.len() - OF_OBJECTS_COUNT).1;
 
 /// Each is found within so many seeds.
 pub const SEEDS: u64 = 200;

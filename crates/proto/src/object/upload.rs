@@ -69,9 +69,8 @@ pub(super) struct Uploading {
     is_complete: bool,
     segments: Vec<Option<SegmentRecord>>,
     under_way: BTreeMap<TransferId, Part>,
-    /// Where content goes whose segment could not be read: the index is asked whether that is elsewhere by now, once.
-    failed: Option<(Gap, Payload, GetError)>,
-    has_looked_again: bool,
+    /// Segments that could not be read: the index is asked whether they are elsewhere by now.
+    failed: Vec<(Read, GetError)>,
     /// Whether the putter was told that there is room for more content.
     has_asked: bool,
 }
@@ -79,16 +78,16 @@ pub(super) struct Uploading {
 /// What is done for a segment.
 #[derive(Debug)]
 enum Part {
-    /// It is read: some of it stays.
-    Reading {
-        gap: Gap,
-        content: Payload,
-        old: SegmentRecord,
-    },
-    Putting {
-        segment: usize,
-        record: SegmentRecord,
-    },
+    Reading(Read),
+    Putting { segment: usize, record: SegmentRecord },
+}
+
+/// A segment of which some stays, and what goes into it.
+#[derive(Debug)]
+struct Read {
+    gap: Gap,
+    content: Payload,
+    old: SegmentRecord,
 }
 
 impl Uploading {
@@ -108,8 +107,7 @@ impl Uploading {
             is_complete: false,
             segments: Vec::new(),
             under_way: BTreeMap::new(),
-            failed: None,
-            has_looked_again: false,
+            failed: Vec::new(),
             has_asked: false,
         }
     }
@@ -196,9 +194,7 @@ impl Uploading {
                 if let Err(error) = base.has_moved(&manifest, of, &mut self.segments) {
                     return self.fail(step, error);
                 }
-                if let Some((gap, content, _)) = self.failed.take()
-                    && let Err(error) = self.begin_segment(step, gap, content)
-                {
+                if let Err(error) = self.read_again(step) {
                     return self.fail(step, error);
                 }
             }
@@ -261,26 +257,39 @@ impl Uploading {
         transfer: TransferId,
         result: Result<Vec<Payload>, GetError>,
     ) -> Option<Uploading> {
-        let Some(Part::Reading { gap, content, old }) = self.under_way.remove(&transfer) else {
+        let Some(Part::Reading(read)) = self.under_way.remove(&transfer) else {
             unreachable!("a segment of this object that is read")
         };
-        let segment = gap.segment as u32;
         let blocks = match result {
             Ok(blocks) => blocks,
             // Bricks may have moved its fragments.
-            Err(error) if !self.has_looked_again => {
-                let base = self.base.as_ref().expect("only what is patched is read");
-                step.ask(IndexRequest::Manifest { version: base.info().version });
-                (self.has_looked_again, self.failed) = (true, Some((gap, content, error)));
+            Err(error) => {
+                if self.failed.is_empty() {
+                    let base = self.base.as_ref().expect("only what is patched is read");
+                    step.ask(IndexRequest::Manifest { version: base.info().version });
+                }
+                self.failed.push((read, error));
                 return Some(self);
             }
-            Err(error) => return self.fail(step, ObjectError::Get { segment, error }),
         };
+        let Read { gap, content, old } = read;
         let Some(there) = old.content(&blocks) else { return self.fail(step, ObjectError::Corrupt) };
         match self.put_segment(step, gap.segment, &gap.merge(&there, &content)) {
             Ok(()) => self.go_on(step),
             Err(error) => self.fail(step, error),
         }
+    }
+
+    /// What could not be read is read where it is now. What has not been moved is lost.
+    fn read_again(&mut self, step: &mut Step<'_>) -> Result<(), ObjectError> {
+        for (Read { gap, content, old }, error) in core::mem::take(&mut self.failed) {
+            let there = self.base.as_ref().and_then(|base| base.manifest().segments.get(gap.segment));
+            if there.is_none_or(|there| there.places == old.places) {
+                return Err(ObjectError::Get { segment: gap.segment as u32, error });
+            }
+            self.begin_segment(step, gap, content)?;
+        }
+        Ok(())
     }
 
     /// Time goes on, or the bricks are known.
@@ -332,7 +341,7 @@ impl Uploading {
         {
             return self.fail(step, error);
         }
-        let is_stored = self.waiting.is_none() && self.under_way.is_empty() && self.failed.is_none();
+        let is_stored = self.waiting.is_none() && self.under_way.is_empty() && self.failed.is_empty();
         if self.is_complete && is_stored {
             return self.commit(step, hold);
         }
@@ -361,7 +370,7 @@ impl Uploading {
             service: self.object.service,
         };
         self.segments[gap.segment] = None;
-        self.under_way.insert(step.get(get), Part::Reading { gap, content, old });
+        self.under_way.insert(step.get(get), Part::Reading(Read { gap, content, old }));
         Ok(())
     }
 
@@ -423,7 +432,8 @@ impl Uploading {
     /// It is not put. Its version is given up, and whoever puts it is told when that is known.
     fn fail(mut self, step: &mut Step<'_>, error: ObjectError) -> Option<Uploading> {
         step.forget(core::mem::take(&mut self.under_way).into_keys());
-        (self.waiting, self.failed, self.base) = (None, None, None);
+        (self.waiting, self.base) = (None, None);
+        self.failed.clear();
         match self.stage {
             Stage::Putting(hold) | Stage::Committing(hold) | Stage::Finding(hold) => {
                 step.call_off_questions();

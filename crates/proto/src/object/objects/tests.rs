@@ -268,11 +268,13 @@ fn patched_at(brick: u32) -> Manifest {
     Manifest { segments: vec![segment(ObjectVersion(5), 4096), segment(V, 4096), segment(V, 100)], losses: 0 }
 }
 
-/// Patches that with `content` from a byte on. What the index was asked to make visible, and what was put.
+/// Patches that with `content` from a byte on. Its fragments are at the first brick, and at the second one when that is asked again.
+/// What the index was asked to make visible, and what was put.
 fn patch_it(
     at: u64,
     of: Option<ObjectVersion>,
     content: &[u8],
+    (first, then): (u32, u32),
     moves: bool,
 ) -> (Vec<IndexRequest>, BTreeMap<u32, Vec<u8>>, Option<ObjectNews>) {
     let info = ObjectInfo { version: V, bytes: 8292, checksum: base::checksum(&[1; 8292]), put_ms: 3 };
@@ -293,18 +295,20 @@ fn patch_it(
         bench.directory(&[2], |request| {
             requests.borrow_mut().push(request.clone());
             Some(match request {
-                IndexRequest::Look { .. } => {
-                    IndexReply::Found { info, manifest: patched_at(2).to_bytes(), held_ns: 60_000_000_000 }
-                }
+                IndexRequest::Look { .. } => IndexReply::Found {
+                    info,
+                    manifest: patched_at(first).to_bytes(),
+                    held_ns: 60_000_000_000,
+                },
                 IndexRequest::Open { .. } => IndexReply::Opened { version: NEXT, held_ns: 60_000_000_000 },
                 IndexRequest::Patch { was, .. }
-                    if moves && *was == base::checksum(&patched_at(2).to_bytes()) =>
+                    if moves && *was == base::checksum(&patched_at(first).to_bytes()) =>
                 {
                     return None;
                 }
                 IndexRequest::Patch { .. } => IndexReply::Committed,
                 IndexRequest::Manifest { version: V } => {
-                    IndexReply::Manifest { manifest: patched_at(3).to_bytes(), of: V, is_held: false }
+                    IndexReply::Manifest { manifest: patched_at(then).to_bytes(), of: V, is_held: false }
                 }
                 IndexRequest::Abandon { version: NEXT } => IndexReply::Abandoned,
                 other => panic!("{other:?}"),
@@ -352,7 +356,7 @@ fn a_patch_shares_what_it_leaves_and_puts_what_it_changes() {
         (8292, 0, vec![share(old, 0, 1), share(V, 1, 3)], vec![]),
     ] {
         let content = vec![2; bytes];
-        let (asked, put, news) = patch_it(at, None, &content, false);
+        let (asked, put, news) = patch_it(at, None, &content, (2, 3), false);
         let [IndexRequest::Patch { base: V, was, shares: asked, info, manifest, .. }] = &asked[..] else {
             panic!("{asked:?}")
         };
@@ -387,7 +391,7 @@ fn a_patch_shares_what_it_leaves_and_puts_what_it_changes() {
 
 #[test]
 fn a_patch_notices_what_was_moved_or_replaced_meanwhile() {
-    let (asked, _, news) = patch_it(10, None, &[2; 20], true);
+    let (asked, _, news) = patch_it(10, None, &[2; 20], (2, 3), true);
     let [IndexRequest::Patch { .. }, IndexRequest::Patch { was, manifest, .. }] = &asked[..] else {
         panic!("{asked:?}")
     };
@@ -396,10 +400,24 @@ fn a_patch_notices_what_was_moved_or_replaced_meanwhile() {
     let at: Vec<_> = segments.iter().map(|segment| segment.places[0].1.0).collect();
     assert_eq!(at, [2, 3, 3], "what is shared is where it is now");
     assert!(matches!(news, Some(ObjectNews::Put(Ok(_)))));
-    let refused = |at, of| patch_it(at, of, &[2], false).2;
+    let refused = |at, of| patch_it(at, of, &[2], (2, 3), false).2;
     let index = |error| Some(ObjectNews::Put(Err(ObjectError::Index(error))));
     assert_eq!(refused(0, Some(ObjectVersion(5))), index(IndexError::NotAsExpected));
     assert_eq!(refused(8293, None), Some(ObjectNews::Put(Err(ObjectError::OutOfRange { bytes: 8292 }))));
+}
+
+#[test]
+fn a_patch_follows_segments_that_it_has_to_read() {
+    // Brick 1 has the first segment only. Two others are changed in part, and both are read at once.
+    let (asked, put, news) = patch_it(4100, None, &[2; 4150], (1, 2), false);
+    let [IndexRequest::Patch { was, .. }] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!(*was, base::checksum(&patched_at(2).to_bytes()));
+    assert_eq!(put.keys().copied().collect::<Vec<_>>(), [1, 2]);
+    assert!(put[&1][..4] == [1; 4] && put[&2][58..100] == [1; 42], "what is not patched stays");
+    assert!(matches!(news, Some(ObjectNews::Put(Ok(_)))), "{news:?}");
+    // They are where they were: nobody has them.
+    let (_, _, news) = patch_it(4100, None, &[2; 4150], (1, 1), false);
+    assert!(matches!(news, Some(ObjectNews::Put(Err(ObjectError::Get { .. })))), "{news:?}");
 }
 
 fn restore(me: u32) -> ObjectWish {
