@@ -1,7 +1,7 @@
 //! What names a write and what it does to one brick's blocks.
 
 use crate::{DecodeError, Reader, Wire, Writer, wire_enum, wire_struct};
-use base::{BLOCK, GroupId, RequestId, Stamp, VolumeId};
+use base::{BLOCK, ClientId, GroupId, RequestId, Stamp, VolumeId};
 use core::num::NonZeroU64;
 
 /// Blocks of one member's column: `count` blocks of `volume` from the brick-local block address `lba`.
@@ -151,14 +151,20 @@ pub struct Decision {
 }
 
 /// A part of a client's request took effect, by a write. Kept durably, so that a retry of the request takes effect once.
+///
+/// One of them can stand for all of a client's requests before its *floor* ([`Completion::floor`]): the client has their answers, and
+/// never asks for them again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
     pub request: RequestId,
     /// Which part of it: its first block.
     pub part: u64,
-    /// The write by which it took effect.
+    /// The write by which it took effect; of a floor, the client's latest write.
     pub stamp: Stamp,
 }
+
+/// No part of a request begins there: it stands for all parts, and for those of the client's earlier requests.
+const ALL_UP_TO_HERE: u64 = u64::MAX;
 
 impl Change {
     /// Stamps a block that the member keeps for blocks changed so.
@@ -180,6 +186,19 @@ impl Change {
     /// Whether it moves one entry of the blocks' stamps and leaves the others.
     pub fn keeps_other_stamps(&self) -> bool {
         matches!(self, Change::Xor { .. } | Change::Replace { .. })
+    }
+}
+
+impl Completion {
+    /// Stands for all parts of the client's requests before `floor`, which is at least 1.
+    pub fn floor(client: ClientId, floor: u64, latest: Stamp) -> Completion {
+        let request = RequestId { client, sequence: floor - 1 };
+        Completion { request, part: ALL_UP_TO_HERE, stamp: latest }
+    }
+
+    /// The floor, if it is one.
+    pub fn as_floor(&self) -> Option<u64> {
+        (self.part == ALL_UP_TO_HERE).then(|| self.request.sequence.saturating_add(1))
     }
 }
 

@@ -38,9 +38,11 @@ impl Outcomes {
         self.completions.raise_floor(client, floor);
     }
 
-    /// A part of a request took effect.
+    /// A part of a request took effect, or all of a client's requests before one are over.
     pub(super) fn note(&mut self, completion: Completion) {
-        self.applied.insert(completion.stamp);
+        if completion.as_floor().is_none() {
+            self.applied.insert(completion.stamp);
+        }
         self.completions.insert(completion);
     }
 
@@ -80,7 +82,8 @@ impl Outcomes {
         job: u64,
         completions: Vec<Completion>,
     ) {
-        let latest = completions.iter().map(|completion| completion.stamp).max().unwrap_or_default();
+        let parts = completions.iter().filter(|completion| completion.as_floor().is_none());
+        let latest = parts.map(|completion| completion.stamp).max().unwrap_or_default();
         if latest <= self.noted_horizon {
             return disk.remember(cx, job, completions);
         }
