@@ -49,10 +49,12 @@ pub struct Share {
 /// What the index is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IndexRequest {
-    /// A version is to be put: a new id for it, which is held open for a while.
-    Open { name: ObjectName },
-    /// A version that is held open becomes visible, if the condition holds. `manifest` says where it is; nobody but readers looks into it.
-    Commit { name: ObjectName, condition: Condition, info: ObjectInfo, manifest: Vec<u8> },
+    /// A version is to be put: a new id for it, which is held open for a while; for `keep_ns` where that is longer, whenever it is renewed, and after a
+    /// restart. At most [`KEEP_MAX_NS`].
+    Open { name: ObjectName, keep_ns: u64 },
+    /// A version that is held open becomes visible, if the condition holds. `manifest` says where it is; nobody but readers looks into it. Some segments may
+    /// have been put with other versions of this name (`parts`) that are held open: these cannot become visible from then on.
+    Commit { name: ObjectName, condition: Condition, info: ObjectInfo, manifest: Vec<u8>, parts: Vec<Share> },
     /// Which version is visible, and where it is. It is readable for a while, also when it is replaced.
     Look { name: ObjectName },
     /// This version is not to be visible any more.
@@ -148,6 +150,8 @@ impl IndexRequest {
         match self {
             IndexRequest::Manifest { .. } | IndexRequest::Amend { .. } => Version(14),
             IndexRequest::Patch { .. } => Version(15),
+            IndexRequest::Open { keep_ns: 1.., .. } => Version(16),
+            IndexRequest::Commit { parts, .. } if !parts.is_empty() => Version(16),
             _ => Version(13),
         }
     }
@@ -199,6 +203,8 @@ impl core::fmt::Display for ObjectName {
     }
 }
 
+/// A version is held open for so long at the most, if nobody renews that: a week.
+pub const KEEP_MAX_NS: u64 = 7 * 24 * 3600 * 1_000_000_000;
 /// The most versions with which one may share fragments.
 pub const SHARES_MAX: usize = 4096;
 /// The most names in one [`IndexReply::Listed`].
@@ -213,7 +219,7 @@ wire_struct!(Share { version, segments });
 wire_struct!(ObjectInfo { version, bytes, checksum, put_ms });
 wire_enum!(Condition { 0 => Always, 1 => Absent, 2 => Is(version) });
 wire_enum!(IndexRequest {
-    0 => Open { name }, 1 => Commit { name, condition, info, manifest }, 2 => Look { name },
+    0 => Open { name; since 16: keep_ns }, 1 => Commit { name, condition, info, manifest; since 16: parts }, 2 => Look { name },
     3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions },
     6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version }, 9 => Amend { version, was, manifest },
     10 => Patch { name, base, was, shares, info, manifest },

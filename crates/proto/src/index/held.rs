@@ -5,6 +5,7 @@
 //! that is stored.
 
 use base::{ObjectVersion, Time};
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ObjectName;
 
@@ -12,15 +13,14 @@ use wire::ObjectName;
 enum State {
     Open {
         name: ObjectName,
+        /// So long at least, whenever it is renewed.
+        keep: Duration,
         until: Time,
     },
     /// It is becoming visible.
     Committing,
     /// It was visible, and may still be read.
-    Past {
-        until: Time,
-        shares: Vec<ObjectVersion>,
-    },
+    Past { until: Time, shares: Vec<ObjectVersion> },
     /// Its end is on its way to stable storage.
     Ending,
 }
@@ -28,6 +28,8 @@ enum State {
 /// All of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Held {
+    /// How long a version is held, unless it is to be kept for longer.
+    usual: Duration,
     states: BTreeMap<ObjectVersion, State>,
     /// When which is to end.
     due: BTreeSet<(Time, ObjectVersion)>,
@@ -42,6 +44,16 @@ pub(super) struct Over {
 }
 
 impl Held {
+    /// None yet; each will be held for so long.
+    pub(super) fn new(usual: Duration) -> Held {
+        Held { usual, ..Held::default() }
+    }
+
+    /// For how long a version is held that is to be kept for `keep`.
+    pub(super) fn length(&self, keep: Duration) -> Duration {
+        self.usual.max(keep)
+    }
+
     fn set(&mut self, version: ObjectVersion, state: State) {
         if let State::Open { until, .. } | State::Past { until, .. } = &state {
             self.due.insert((*until, version));
@@ -63,13 +75,13 @@ impl Held {
         }
     }
 
-    pub(super) fn open(&mut self, version: ObjectVersion, name: ObjectName, until: Time) {
-        self.set(version, State::Open { name, until });
+    pub(super) fn open(&mut self, now: Time, version: ObjectVersion, name: ObjectName, keep: Duration) {
+        self.set(version, State::Open { name, keep, until: now + self.length(keep) });
     }
 
     /// It is visible no more; readers may still have it.
-    pub(super) fn leave(&mut self, version: ObjectVersion, shares: Vec<ObjectVersion>, until: Time) {
-        self.set(version, State::Past { until, shares });
+    pub(super) fn leave(&mut self, now: Time, version: ObjectVersion, shares: Vec<ObjectVersion>) {
+        self.set(version, State::Past { until: now + self.usual, shares });
     }
 
     /// Whether it is being put under this name, and nobody makes it visible yet.
@@ -101,17 +113,18 @@ impl Held {
     }
 
     /// Whoever has it wants it for longer. `None` where it is not in this list.
-    pub(super) fn renew(&mut self, version: ObjectVersion, until: Time) -> Option<bool> {
-        match self.states.get_mut(&version)? {
-            State::Open { until: was, .. } | State::Past { until: was, .. } => {
-                let was = core::mem::replace(was, until);
-                self.due.remove(&(was, version));
-                self.due.insert((until, version));
-                Some(true)
-            }
-            State::Committing => Some(true),
-            State::Ending => Some(false),
-        }
+    pub(super) fn renew(&mut self, now: Time, version: ObjectVersion) -> Option<bool> {
+        let (was, length) = match self.states.get_mut(&version)? {
+            State::Open { until, keep, .. } => (until, self.usual.max(*keep)),
+            State::Past { until, .. } => (until, self.usual),
+            State::Committing => return Some(true),
+            State::Ending => return Some(false),
+        };
+        let until = now + length;
+        let was = core::mem::replace(was, until);
+        self.due.remove(&(was, version));
+        self.due.insert((until, version));
+        Some(true)
     }
 
     /// It becomes visible once that is stored.
@@ -171,21 +184,25 @@ mod tests {
     #[test]
     fn what_is_renewed_ends_later_and_what_becomes_visible_does_not() {
         let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
-        let (mut held, at) = (Held::default(), Time);
-        let [renewed, visible, old, abandoned] = [1, 2, 3, 4].map(ObjectVersion);
+        let (mut held, at) = (Held::new(Duration::from_nanos(10)), Time);
+        let [renewed, visible, old, abandoned, kept] = [1, 2, 3, 4, 5].map(ObjectVersion);
         for version in [renewed, visible, abandoned] {
-            held.open(version, name.clone(), at(10));
+            held.open(at(0), version, name.clone(), Duration::ZERO);
         }
-        held.leave(old, vec![visible], at(10));
-        assert_eq!(held.renew(renewed, at(30)), Some(true));
+        held.open(at(0), kept, name.clone(), Duration::from_nanos(90));
+        held.leave(at(0), old, vec![visible]);
+        assert_eq!(held.renew(at(20), renewed), Some(true));
         held.commit(visible);
         assert!(held.abandon(abandoned) && !held.abandon(abandoned) && !held.abandon(old));
         held.check();
         assert_eq!(held.take_due(at(20)), [Over { version: old, was_visible: Some(vec![visible]) }]);
-        assert!(held.knows(old) && held.renew(old, at(50)) == Some(false), "it is gone when that is stored");
+        assert!(held.knows(old) && held.renew(at(40), old) == Some(false), "it is gone when that is stored");
         held.forget(old);
-        assert!(!held.knows(old) && held.renew(old, at(50)).is_none());
+        assert!(!held.knows(old) && held.renew(at(40), old).is_none());
         assert_eq!(held.deadline(), Some(at(30)));
+        assert_eq!(held.take_due(at(30)), [Over { version: renewed, was_visible: None }]);
+        assert_eq!((held.deadline(), held.renew(at(50), kept)), (Some(at(90)), Some(true)));
+        assert_eq!(held.deadline(), Some(at(140)));
         held.check();
     }
 }

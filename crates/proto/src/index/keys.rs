@@ -23,8 +23,8 @@ pub(super) struct Counts {
 /// Why a version is kept that may not be visible.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum HeldRecord {
-    /// It is being put, under this name.
-    Open { name: ObjectName },
+    /// It is being put, under this name, and is held for so long whenever that is renewed, if that is longer than usual.
+    Open { name: ObjectName, keep_ns: u64 },
     /// It was visible, and shares fragments with these versions.
     Past { shares: Vec<ObjectVersion> },
 }
@@ -40,9 +40,13 @@ pub(super) struct NameRecord {
 impl Wire for HeldRecord {
     fn encode(&self, out: &mut Writer<'_>) {
         match self {
-            HeldRecord::Open { name } => {
+            HeldRecord::Open { name, keep_ns } => {
                 0_u8.encode(out);
                 name.encode(out);
+                // The first records did not say it.
+                if *keep_ns > 0 {
+                    keep_ns.encode(out);
+                }
             }
             HeldRecord::Past { shares } => {
                 1_u8.encode(out);
@@ -52,7 +56,11 @@ impl Wire for HeldRecord {
     }
     fn decode(reader: &mut Reader<'_>) -> Result<HeldRecord, DecodeError> {
         match u8::decode(reader)? {
-            0 => Ok(HeldRecord::Open { name: Wire::decode(reader)? }),
+            0 => {
+                let name = Wire::decode(reader)?;
+                let keep_ns = if reader.left() > 0 { Wire::decode(reader)? } else { 0 };
+                Ok(HeldRecord::Open { name, keep_ns })
+            }
             1 => Ok(HeldRecord::Past { shares: decode_shares(reader)? }),
             tag => Err(DecodeError::UnknownTag { what: "HeldRecord", tag }),
         }
@@ -276,7 +284,10 @@ mod tests {
         assert_eq!(NameRecord::from_bytes(&info.to_bytes()), Ok(NameRecord { info, shares: Vec::new() }));
         assert_eq!(HeldRecord::from_bytes(&[1]), Ok(HeldRecord::Past { shares: Vec::new() }));
         let shares = vec![ObjectVersion(5), ObjectVersion(6)];
-        for held in [HeldRecord::Past { shares: shares.clone() }, HeldRecord::Past { shares: Vec::new() }] {
+        let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+        let open = |keep_ns| HeldRecord::Open { name: name.clone(), keep_ns };
+        let past = |shares| HeldRecord::Past { shares };
+        for held in [past(shares.clone()), past(Vec::new()), open(0), open(9)] {
             assert_eq!(HeldRecord::from_bytes(&held.to_bytes()), Ok(held));
         }
         let name = NameRecord { info, shares };

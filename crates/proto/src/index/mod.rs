@@ -19,7 +19,7 @@ use base::{NodeId, ObjectVersion, Time};
 use core::time::Duration;
 use shard::{Ask, Change, Shard, Ticket, Told};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::index::{LIST_MAX, MANIFEST_MAX, check_bucket};
+use wire::index::{KEEP_MAX_NS, LIST_MAX, MANIFEST_MAX, check_bucket};
 use wire::object::VERSIONS_MAX;
 use wire::{IndexError, IndexReply, IndexRequest, Message, ObjectInfo, ObjectName, Share};
 
@@ -176,11 +176,12 @@ impl Index {
         self.asked.insert(asker);
         let of = |index: &Index, name: &ObjectName| index.shard_of_name(name);
         match request {
-            IndexRequest::Open { name } => {
-                self.ask(now, of(self, &name), Waiter::Asker(asker), Ask::Open { name })
+            IndexRequest::Open { name, keep_ns } => {
+                let keep = Duration::from_nanos(keep_ns);
+                self.ask(now, of(self, &name), Waiter::Asker(asker), Ask::Open { name, keep });
             }
-            IndexRequest::Commit { name, condition, info, manifest } => {
-                let (shard, change) = (of(self, &name), Change::Commit { condition, info, manifest });
+            IndexRequest::Commit { name, condition, info, manifest, parts } => {
+                let (shard, change) = (of(self, &name), Change::Commit { condition, info, manifest, parts });
                 self.ask(now, shard, Waiter::Asker(asker), Ask::Change { name, change });
             }
             IndexRequest::Patch { name, base, was, shares, info, manifest } => {
@@ -366,7 +367,10 @@ fn answer(fx: &mut Vec<IndexEffect>, (to, operation): Asker, result: Told) {
 /// Whether a stranger's request is one that may be carried out.
 fn check(request: &IndexRequest) -> Result<(), IndexError> {
     let result = match request {
-        IndexRequest::Open { name } | IndexRequest::Look { name } | IndexRequest::Remove { name, .. } => {
+        IndexRequest::Open { keep_ns, .. } if *keep_ns > KEEP_MAX_NS => {
+            Err("a version is not kept for so long that nobody puts".to_owned())
+        }
+        IndexRequest::Open { name, .. } | IndexRequest::Look { name } | IndexRequest::Remove { name, .. } => {
             name.check()
         }
         IndexRequest::Commit { manifest, .. }
@@ -376,10 +380,12 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
         {
             Err(format!("a manifest of {} bytes is too long", manifest.len()))
         }
-        IndexRequest::Commit { name, .. } => name.check(),
-        IndexRequest::Patch { name, shares, .. } => {
+        IndexRequest::Commit { info, parts, .. } if parts.iter().any(|part| part.version == info.version) => {
+            Err("a version is no part of itself".to_owned())
+        }
+        IndexRequest::Commit { name, parts: shares, .. } | IndexRequest::Patch { name, shares, .. } => {
             let wrong =
-                sharing::what_is_wrong(shares).map_or(Ok(()), |what| Err(format!("a patch shares {what}")));
+                sharing::what_is_wrong(shares).map_or(Ok(()), |what| Err(format!("a version shares {what}")));
             name.check().and(wrong)
         }
         IndexRequest::List { bucket, .. } => check_bucket(bucket),

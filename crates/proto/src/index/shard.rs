@@ -24,7 +24,7 @@ pub(super) struct Ticket(pub(super) u64);
 /// What a shard is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ask {
-    Open { name: ObjectName },
+    Open { name: ObjectName, keep: Duration },
     Change { name: ObjectName, change: Change },
     Look { name: ObjectName },
     List { bucket: String, prefix: String, after: Option<String>, limit: u32 },
@@ -38,7 +38,7 @@ pub(super) enum Ask {
 /// How a name changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Change {
-    Commit { condition: Condition, info: ObjectInfo, manifest: Vec<u8> },
+    Commit { condition: Condition, info: ObjectInfo, manifest: Vec<u8>, parts: Vec<Share> },
     Patch { base: ObjectVersion, was: Checksum, shares: Vec<Share>, info: ObjectInfo, manifest: Vec<u8> },
     Remove { version: ObjectVersion },
 }
@@ -63,7 +63,7 @@ enum Reading {
     Current {
         ticket: Ticket,
         name: ObjectName,
-        change: Change,
+        change: Box<Change>,
     },
     Look {
         ticket: Ticket,
@@ -119,8 +119,8 @@ enum Reading {
 /// What follows once a change is stored.
 #[derive(Debug)]
 enum After {
-    Opened { ticket: Ticket, version: ObjectVersion },
-    Committed { ticket: Ticket, name: ObjectName, version: ObjectVersion, replaced: Option<NameRecord> },
+    Opened { ticket: Ticket, version: ObjectVersion, held: Duration },
+    Committed { ticket: Ticket, name: ObjectName, held: Vec<ObjectVersion>, replaced: Option<NameRecord> },
     Removed { ticket: Ticket, name: ObjectName, removed: NameRecord },
     Ended { ticket: Option<Ticket>, version: ObjectVersion },
     Amended { ticket: Ticket, version: ObjectVersion },
@@ -144,7 +144,6 @@ pub(super) struct Shard {
     number: u16,
     /// For a shard that is new.
     drawn: u64,
-    hold: Duration,
     state: State,
     held: Held,
     /// Names that are being changed.
@@ -179,9 +178,8 @@ impl Shard {
             rules: SOUND,
             number,
             drawn,
-            hold,
             state: State::Asleep,
-            held: Held::default(),
+            held: Held::new(hold),
             changing: BTreeMap::new(),
             amending: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -227,7 +225,7 @@ impl Shard {
                 let why = self.log.failure().unwrap_or_default().to_owned();
                 self.tell(ticket, Err(IndexError::Storage(why)));
             }
-            Ask::Open { name } => self.open(now, ticket, name),
+            Ask::Open { name, keep } => self.open(now, ticket, name, keep),
             Ask::Change { name, change } => self.change(ticket, name, change),
             Ask::Abandon { version } => {
                 if self.held.abandon(version) {
@@ -269,10 +267,9 @@ impl Shard {
                 self.read(vec![page], Reading::List { ticket, bucket, limit });
             }
             Ask::Hold { versions } => {
-                let until = now + self.hold;
                 let (mut gone, mut unknown) = (Vec::new(), Vec::new());
                 for version in versions {
-                    match self.held.renew(version, until) {
+                    match self.held.renew(now, version) {
                         Some(true) => {}
                         Some(false) => gone.push(version),
                         None if self.gave(version) => unknown.push(version),
@@ -341,7 +338,7 @@ impl Shard {
 
     /// A version was visible a moment ago. From now on it is held, so that its manifest is there when it is read.
     fn look_at(&mut self, now: Time, ticket: Ticket, name: ObjectName, info: ObjectInfo, times: u32) {
-        match self.held.renew(info.version, now + self.hold) {
+        match self.held.renew(now, info.version) {
             Some(false) => self.look(ticket, name, times + 1),
             // One that is visible is held when it is replaced.
             Some(true) | None => {
@@ -353,15 +350,17 @@ impl Shard {
 
     // ---- changes ----
 
-    fn open(&mut self, now: Time, ticket: Ticket, name: ObjectName) {
+    fn open(&mut self, now: Time, ticket: Ticket, name: ObjectName, keep: Duration) {
         let State::Serving(counts) = &mut self.state else { return };
         let version = counts.take(self.number);
+        let record = HeldRecord::Open { name: name.clone(), keep_ns: keep.as_nanos() as u64 };
         let puts = [
             (keys::COUNTS.to_vec(), Some(counts.to_bytes())),
-            (keys::held(version), Some(HeldRecord::Open { name: name.clone() }.to_bytes())),
+            (keys::held(version), Some(record.to_bytes())),
         ];
-        self.held.open(version, name, now + self.hold);
-        self.log.put(puts, After::Opened { ticket, version });
+        let held = self.held.length(keep);
+        self.held.open(now, version, name, keep);
+        self.log.put(puts, After::Opened { ticket, version, held });
     }
 
     fn change(&mut self, ticket: Ticket, name: ObjectName, change: Change) {
@@ -394,7 +393,7 @@ impl Shard {
                 pages.extend(others.map(|share| keys::only(keys::share(share.version, *base))));
             }
             self.changing.insert(name.clone(), Changing { base, waiting });
-            self.read(pages, Reading::Current { ticket, name, change });
+            self.read(pages, Reading::Current { ticket, name, change: Box::new(change) });
             return;
         }
     }
@@ -431,6 +430,11 @@ impl Shard {
                     None => return self.commit(ticket, name, change, current),
                 }
             }
+            Change::Commit { ref parts, .. }
+                if !parts.iter().all(|part| self.rules.commits(self.held.is_open(part.version, &name))) =>
+            {
+                Err(IndexError::Expired)
+            }
             Change::Commit { .. } => return self.commit(ticket, name, change, current),
             Change::Remove { version } => match current {
                 Some(record) if record.info.version == version => return self.remove(ticket, name, record),
@@ -443,24 +447,28 @@ impl Shard {
     }
 
     fn commit(&mut self, ticket: Ticket, name: ObjectName, change: Change, replaced: Option<NameRecord>) {
-        let (info, manifest, shares) = match change {
-            Change::Commit { info, manifest, .. } => (info, manifest, Vec::new()),
-            Change::Patch { info, manifest, shares, .. } => (info, manifest, shares),
+        let (info, manifest, shares, parts) = match change {
+            Change::Commit { info, manifest, parts, .. } => {
+                let versions = parts.iter().map(|part| part.version).collect();
+                (info, manifest, parts, versions)
+            }
+            Change::Patch { info, manifest, shares, .. } => (info, manifest, shares, Vec::new()),
             Change::Remove { .. } => unreachable!("a removal makes nothing visible"),
         };
         let version = info.version;
-        self.held.commit(version);
+        // A part has no name of its own from now on, and stays as long as somebody shares it.
+        let mut held: Vec<ObjectVersion> = parts;
+        held.push(version);
+        held.iter().for_each(|version| self.held.commit(*version));
         let record = NameRecord { info, shares: shares.iter().map(|share| share.version).collect() };
-        let puts = [
-            (keys::name(&name), Some(record.to_bytes())),
-            (keys::manifest(version), Some(manifest)),
-            (keys::held(version), None),
-        ];
+        let puts = [(keys::name(&name), Some(record.to_bytes())), (keys::manifest(version), Some(manifest))];
+        let ends = held.iter().map(|version| (keys::held(*version), None));
         let shared =
             shares.iter().map(|share| (keys::share(share.version, version), Some(share.segments.to_bytes())));
         let marked = self.mark_sharing(!shares.is_empty());
-        let puts = puts.into_iter().chain(shared).chain(replaced.as_ref().map(past)).chain(marked);
-        self.log.put(puts, After::Committed { ticket, name, version, replaced });
+        let puts =
+            puts.into_iter().chain(ends).chain(shared).chain(replaced.as_ref().map(past)).chain(marked);
+        self.log.put(puts, After::Committed { ticket, name, held: held.clone(), replaced });
     }
 
     /// From the first version on that shares something, an earlier release must not judge what is gone.
@@ -525,7 +533,7 @@ impl Shard {
             Reading::Start => self.on_start(now, &pages).map_err(|why| (Reading::Start, why))?,
             Reading::Current { ticket, name, change } => {
                 match first(&pages).map(|value| NameRecord::from_bytes(&value)).transpose() {
-                    Ok(current) => self.on_current((ticket, name, change), current, &pages),
+                    Ok(current) => self.on_current((ticket, name, *change), current, &pages),
                     Err(why) => return Err((Reading::Current { ticket, name, change }, why)),
                 }
             }
@@ -540,7 +548,7 @@ impl Shard {
                 // It was replaced since, and its time is over.
                 None => self.look(ticket, name, times + 1),
                 Some(manifest) => {
-                    let held_ns = self.hold.as_nanos() as u64;
+                    let held_ns = self.held.length(Duration::ZERO).as_nanos() as u64;
                     self.tell(ticket, Ok(IndexReply::Found { info, manifest, held_ns }));
                 }
             },
@@ -627,11 +635,12 @@ impl Shard {
             let stored = of_counts.first().map(|(_, value)| Counts::from_bytes(value)).transpose()?;
             *counts = Some(stored.unwrap_or_else(|| Counts::new(self.drawn)));
         }
-        let until = now + self.hold;
         for pair in held {
             match keys::read_held(pair)? {
-                (version, HeldRecord::Open { name }) => self.held.open(version, name, until),
-                (version, HeldRecord::Past { shares }) => self.held.leave(version, shares, until),
+                (version, HeldRecord::Open { name, keep_ns }) => {
+                    self.held.open(now, version, name, Duration::from_nanos(keep_ns));
+                }
+                (version, HeldRecord::Past { shares }) => self.held.leave(now, version, shares),
             }
         }
         match (held.last(), *counts) {
@@ -654,7 +663,7 @@ impl Shard {
         match reading {
             Reading::Start => {
                 if let State::Starting { waiting, .. } = core::mem::replace(&mut self.state, State::Asleep) {
-                    self.held = Held::default();
+                    self.held = Held::new(self.held.length(Duration::ZERO));
                     waiting.into_iter().for_each(|(ticket, _)| self.told.push((ticket, error())));
                 }
             }
@@ -677,24 +686,23 @@ impl Shard {
     }
 
     pub(super) fn on_stored(&mut self, now: Time, token: StoreToken, result: Result<(), String>) {
-        let until = now + self.hold;
         for after in self.log.on_stored(now, token, result) {
             match after {
-                After::Opened { ticket, version } => {
-                    self.held.renew(version, until);
-                    let held_ns = self.hold.as_nanos() as u64;
+                After::Opened { ticket, version, held } => {
+                    self.held.renew(now, version);
+                    let held_ns = held.as_nanos() as u64;
                     self.tell(ticket, Ok(IndexReply::Opened { version, held_ns }));
                 }
-                After::Committed { ticket, name, version, replaced } => {
-                    self.held.forget(version);
+                After::Committed { ticket, name, held, replaced } => {
+                    held.into_iter().for_each(|version| self.held.forget(version));
                     if let Some(NameRecord { info, shares }) = replaced {
-                        self.held.leave(info.version, shares, until);
+                        self.held.leave(now, info.version, shares);
                     }
                     self.tell(ticket, Ok(IndexReply::Committed));
                     self.changed(name);
                 }
                 After::Removed { ticket, name, removed: NameRecord { info, shares } } => {
-                    self.held.leave(info.version, shares, until);
+                    self.held.leave(now, info.version, shares);
                     self.tell(ticket, Ok(IndexReply::Removed));
                     self.changed(name);
                 }

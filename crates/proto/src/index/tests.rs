@@ -104,7 +104,7 @@ impl Bench {
     }
 
     fn open(&mut self, key: &str) -> ObjectVersion {
-        match self.call(IndexRequest::Open { name: named(key) }) {
+        match self.call(IndexRequest::Open { name: named(key), keep_ns: 0 }) {
             Ok(IndexReply::Opened { version, .. }) => version,
             other => panic!("{other:?}"),
         }
@@ -112,7 +112,13 @@ impl Bench {
 
     fn commit(&mut self, key: &str, version: ObjectVersion, condition: Condition) -> Told {
         let manifest = version.0.to_le_bytes().to_vec();
-        self.call(IndexRequest::Commit { name: named(key), condition, info: info(version), manifest })
+        self.call(IndexRequest::Commit {
+            name: named(key),
+            condition,
+            info: info(version),
+            manifest,
+            parts: Vec::new(),
+        })
     }
 
     fn visible(&mut self, key: &str) -> Option<ObjectVersion> {
@@ -440,22 +446,86 @@ fn a_store_that_fails_is_tried_again_until_it_works() {
     let mut bench = Bench::new();
     bench.open("other");
     bench.fails = true;
-    let operation = bench.ask(IndexRequest::Open { name: named("k") });
+    let operation = bench.ask(IndexRequest::Open { name: named("k"), keep_ns: 0 });
     bench.serve_all();
     assert!(!bench.answers.contains_key(&operation));
-    assert!(matches!(bench.call(IndexRequest::Open { name: named("k") }), Err(IndexError::Storage(_))));
+    assert!(matches!(
+        bench.call(IndexRequest::Open { name: named("k"), keep_ns: 0 }),
+        Err(IndexError::Storage(_))
+    ));
     bench.fails = false;
     bench.pass(Duration::from_secs(1));
     assert!(matches!(bench.answers[&operation], Ok(IndexReply::Opened { .. })));
 }
 
+/// For so long a version is kept that a putter may go on with later.
+const KEEP: Duration = Duration::from_secs(150);
+
+#[test]
+fn what_an_interrupted_put_has_stored_is_kept_and_becomes_part_of_a_later_version() {
+    let mut bench = Bench::new();
+    let keep_ns = KEEP.as_nanos() as u64;
+    let open = |bench: &mut Bench, key| match bench.call(IndexRequest::Open { name: named(key), keep_ns }) {
+        Ok(IndexReply::Opened { version, held_ns }) => {
+            assert_eq!(held_ns, keep_ns);
+            version
+        }
+        other => panic!("{other:?}"),
+    };
+    let commit = |bench: &mut Bench, key, version: ObjectVersion, parts: &[ObjectVersion]| {
+        let parts = parts.iter().map(|part| share(*part, &[(0, 2)])).collect();
+        let manifest = version.0.to_le_bytes().to_vec();
+        let condition = Condition::Always;
+        bench.call(IndexRequest::Commit { name: named(key), condition, info: info(version), manifest, parts })
+    };
+    let (first, other) = (open(&mut bench, "k"), open(&mut bench, "else"));
+    bench.pass(HOLD * 2);
+    bench.crash(true);
+    assert_eq!(bench.gone(&[first, other]), [], "they are kept, whoever sleeps");
+    bench.pass(HOLD * 2);
+    let second = open(&mut bench, "k");
+    assert_eq!(
+        commit(&mut bench, "k", second, &[other]),
+        Err(IndexError::Expired),
+        "that is of another name"
+    );
+    assert!(matches!(commit(&mut bench, "k", second, &[second]), Err(IndexError::Invalid(_))));
+    assert_eq!(
+        bench.call(IndexRequest::Hold { versions: vec![first] }),
+        Ok(IndexReply::Held { gone: vec![] })
+    );
+    bench.pass(KEEP - Duration::from_secs(1));
+    assert_eq!(commit(&mut bench, "k", second, &[first]), Ok(IndexReply::Committed));
+    assert_eq!(commit(&mut bench, "k", first, &[]), Err(IndexError::Expired), "it is a part of another one");
+    assert_eq!(bench.visible("k"), Some(second));
+    bench.pass(KEEP);
+    assert_eq!(bench.partly(&[first]), [share(first, &[(0, 2)])]);
+    assert_eq!((bench.manifest(first), bench.gone(&[first, other])), (Ok(second), vec![other]));
+    let third = open(&mut bench, "k");
+    assert_eq!(commit(&mut bench, "k", third, &[first]), Err(IndexError::Expired));
+    assert_eq!(commit(&mut bench, "k", third, &[]), Ok(IndexReply::Committed));
+    bench.pass(KEEP);
+    assert_eq!(bench.gone(&[first, second]), [first, second]);
+}
+
+#[test]
+fn nothing_is_kept_for_ever() {
+    let open = IndexRequest::Open { name: named("k"), keep_ns: KEEP_MAX_NS + 1 };
+    assert!(matches!(Bench::new().call(open), Err(IndexError::Invalid(_))));
+}
+
 /// What happens to an index.
 #[derive(Clone, Debug)]
 enum Step {
-    Open(u8),
+    Open {
+        name: u8,
+        is_kept: bool,
+    },
+    /// With so many other versions of that name as parts, if there are as many.
     Commit {
         opened: usize,
         condition: u8,
+        parts: usize,
     },
     Remove(u8),
     Look(u8),
@@ -474,8 +544,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => (0..3_u8).prop_map(Step::Open),
-        4 => (any::<usize>(), 0..3_u8).prop_map(|(opened, condition)| Step::Commit { opened, condition }),
+        3 => (0..3_u8, any::<bool>()).prop_map(|(name, is_kept)| Step::Open { name, is_kept }),
+        4 => (any::<usize>(), 0..3_u8, 0..3_usize).prop_map(|(opened, condition, parts)| Step::Commit { opened, condition, parts }),
         2 => (0..3_u8).prop_map(Step::Remove),
         2 => (0..3_u8).prop_map(Step::Look),
         3 => (any::<usize>(), 0..3_u8).prop_map(|(opened, times)| Step::Amend { opened, times }),
@@ -497,15 +567,16 @@ proptest! {
         let mut opened: Vec<(u8, ObjectVersion)> = Vec::new();
         let mut commits: BTreeMap<u64, (u8, ObjectVersion)> = BTreeMap::new();
         let mut gone: BTreeSet<ObjectVersion> = BTreeSet::new();
-        // What each patch shares, once it may be visible.
+        // What each version shares, once it may be visible.
         let mut shares: BTreeMap<ObjectVersion, Vec<ObjectVersion>> = BTreeMap::new();
         for step in steps {
             match step {
-                Step::Open(name) => {
-                    let operation = bench.ask(IndexRequest::Open { name: named(key(name)) });
+                Step::Open { name, is_kept } => {
+                    let keep_ns = if is_kept { KEEP.as_nanos() as u64 } else { 0 };
+                    let operation = bench.ask(IndexRequest::Open { name: named(key(name)), keep_ns });
                     opens.insert(operation, name);
                 }
-                Step::Commit { opened: at, condition } if !opened.is_empty() => {
+                Step::Commit { opened: at, condition, parts } if !opened.is_empty() => {
                     let (name, version) = opened[at % opened.len()];
                     let condition = match condition {
                         0 => Condition::Always,
@@ -514,8 +585,12 @@ proptest! {
                     };
                     let manifest = version.0.to_le_bytes().to_vec();
                     let name_of = named(key(name));
+                    let others = opened.iter().filter(|(of, other)| *of == name && *other != version);
+                    let mut parts: Vec<Share> = others.rev().take(parts).map(|(_, other)| share(*other, &[(0, 1)])).collect();
+                    parts.sort_unstable_by_key(|part| part.version);
+                    shares.entry(version).or_default().extend(parts.iter().map(|part| part.version));
                     let operation =
-                        bench.ask(IndexRequest::Commit { name: name_of, condition, info: info(version), manifest });
+                        bench.ask(IndexRequest::Commit { name: name_of, condition, info: info(version), manifest, parts });
                     commits.insert(operation, (name, version));
                 }
                 Step::Remove(name) => {
@@ -586,8 +661,8 @@ proptest! {
             }
         }
         // All that is not visible is gone in the end, and nothing is left of it.
-        bench.pass(HOLD);
-        bench.pass(HOLD);
+        bench.pass(KEEP);
+        bench.pass(KEEP);
         let visible: BTreeSet<ObjectVersion> = ["a", "b", "c"].iter().filter_map(|name| bench.visible(name)).collect();
         let all: Vec<ObjectVersion> = opened.iter().map(|(_, version)| *version).collect();
         let mut kept = visible.clone();

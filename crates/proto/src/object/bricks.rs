@@ -67,6 +67,11 @@ impl Bricks {
         self.place(brick).is_some_and(|place| place.is_heard)
     }
 
+    /// Whether nothing can be had from this one now.
+    pub(super) fn is_away(&self, brick: BrickId) -> bool {
+        self.is_lost(brick) || !self.is_heard(brick)
+    }
+
     fn place(&self, brick: BrickId) -> Option<&BrickPlace> {
         self.places.iter().find(|place| place.brick == brick)
     }

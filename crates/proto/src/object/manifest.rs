@@ -206,7 +206,7 @@ impl SegmentRecord {
     }
 
     /// Whether there can be such a segment.
-    fn is_sound(&self) -> bool {
+    pub(super) fn is_sound(&self) -> bool {
         let room = u64::from(self.coding.blocks()) * u64::from(self.symbol_blocks) * BLOCK as u64;
         let is_symbol = |(symbol, _): &Place| *symbol < FragmentId::INDEXES;
         self.coding.is_valid()

@@ -24,6 +24,7 @@ mod questions;
 mod ready;
 mod remake;
 mod restore;
+mod resume;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -39,6 +40,7 @@ pub use put::{Put, PutError};
 pub use ready::Placing;
 pub use remake::Remake;
 pub use restore::{Inspection, Restored};
+pub use resume::{PutProgress, Resumable};
 pub use upload::NewObject;
 
 use crate::rules::{Rules, SOUND};

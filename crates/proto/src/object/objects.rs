@@ -5,10 +5,10 @@
 
 use super::access::Place;
 use super::bricks::Bricks;
-use super::check::Check;
+use super::check::{Check, Checked};
 use super::download::{Downloading, WantedObject};
 use super::get::{Get, GetError};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, SegmentRecord};
 use super::patch::ObjectPatch;
 use super::put::{Put, PutError};
 use super::questions::{Answer, Questions};
@@ -58,13 +58,18 @@ pub enum ObjectWish {
     CallOff,
 }
 
-/// What is told of a wish. All but [`ObjectNews::WantsContent`], [`ObjectNews::Begun`], [`ObjectNews::Content`] and
+/// What is told of a wish. All but [`ObjectNews::WantsContent`], [`ObjectNews::Stored`], [`ObjectNews::Begun`], [`ObjectNews::Content`] and
 /// [`ObjectNews::WantsToRead`] end it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ObjectNews {
     /// There is room for so much more content.
     WantsContent {
         bytes: usize,
+    },
+    /// A segment of a put that can go on later: it need not be put again.
+    Stored {
+        segment: u32,
+        record: SegmentRecord,
     },
     /// What was put, or patched.
     Put(Result<ObjectInfo, ObjectError>),
@@ -478,12 +483,8 @@ impl Objects {
                     }
                     TransferEffect::Put { transfer, result } => self.on_put(now, transfer, result, fx),
                     TransferEffect::Got { transfer, result } => self.on_got(now, transfer, result, fx),
-                    TransferEffect::Checked { transfer, checked } => {
-                        self.with_restoring(now, transfer, |restore, step| restore.on_checked(step, checked));
-                    }
-                    TransferEffect::Remade { transfer, stored } => {
-                        self.with_restoring(now, transfer, |restore, step| restore.on_remade(step, &stored));
-                    }
+                    TransferEffect::Checked { transfer, checked } => self.on_checked(now, transfer, checked),
+                    TransferEffect::Remade { transfer, stored } => self.on_remade(now, transfer, &stored),
                 }
             }
         }
@@ -537,19 +538,22 @@ impl Objects {
         }
     }
 
-    /// What somebody restores goes on.
-    fn with_restoring(
-        &mut self,
-        now: Time,
-        transfer: TransferId,
-        go_on: impl FnOnce(Restoring, &mut Step<'_>) -> Option<Restoring>,
-    ) {
+    fn on_checked(&mut self, now: Time, transfer: TransferId, checked: Checked) {
         let Some(Owner::Object(tag)) = self.owners.remove(&transfer) else { return };
         let (work, mut step) = self.take(now, tag);
-        let Some(Work::Restore(restore)) = work else {
-            unreachable!("only who restores looks or makes again")
+        let work = match work {
+            Some(Work::Restore(restore)) => restore.on_checked(&mut step, checked).map(Work::restore),
+            Some(Work::Put(put)) => put.on_checked(&mut step, transfer, &checked).map(Work::put),
+            other => unreachable!("fragments are looked for by {other:?}"),
         };
-        let work = go_on(*restore, &mut step).map(Work::restore);
+        self.keep(tag, work);
+    }
+
+    fn on_remade(&mut self, now: Time, transfer: TransferId, stored: &[Place]) {
+        let Some(Owner::Object(tag)) = self.owners.remove(&transfer) else { return };
+        let (work, mut step) = self.take(now, tag);
+        let Some(Work::Restore(restore)) = work else { unreachable!("only who restores makes again") };
+        let work = restore.on_remade(&mut step, stored).map(Work::restore);
         self.keep(tag, work);
     }
 }

@@ -17,8 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
     Told(Result<IndexReply, IndexError>),
-    /// Of the versions that were to be held on these are gone. That others are held, or that nobody knows, is told to nobody: it is asked
-    /// again in a while.
+    /// Of the versions that were to be held on these are known to be gone. Where nobody answers it is none.
     Gone(Vec<ObjectVersion>),
     /// Nobody answers, or not in time to say what became of it. It may have been done.
     Silence,
@@ -38,14 +37,14 @@ struct Question {
 
 impl Question {
     /// It was asked for long enough. Whom to tell what.
-    fn give_up(self) -> Option<(u64, Answer)> {
+    fn give_up(self) -> (u64, Answer) {
         let answer = match (self.request, self.trouble) {
-            (IndexRequest::Hold { .. }, _) => return None,
+            (IndexRequest::Hold { .. }, _) => Answer::Gone(Vec::new()),
             (IndexRequest::Commit { .. } | IndexRequest::Patch { .. } | IndexRequest::Remove { .. }, _)
             | (_, None) => Answer::Silence,
             (_, Some(trouble)) => Answer::Told(Err(trouble)),
         };
-        Some((self.tag, answer))
+        (self.tag, answer)
     }
 }
 
@@ -112,7 +111,7 @@ impl Questions {
         self.due.remove(&(question.again, operation));
         let answer = match (&question.request, result) {
             (IndexRequest::Hold { .. }, Ok(IndexReply::Held { gone })) => Answer::Gone(gone),
-            (IndexRequest::Hold { .. }, _) => return None,
+            (IndexRequest::Hold { .. }, _) => Answer::Gone(Vec::new()),
             // It may have been done when it was asked for the first time, and what it did be over.
             (IndexRequest::Commit { .. } | IndexRequest::Patch { .. }, Err(IndexError::Expired))
                 if question.times > 1 =>
@@ -153,7 +152,7 @@ impl Questions {
                 continue;
             }
             self.due.remove(&(at, operation));
-            silent.extend(self.open.remove(&operation).and_then(Question::give_up));
+            silent.extend(self.open.remove(&operation).map(Question::give_up));
         }
         silent
     }
@@ -178,7 +177,13 @@ mod tests {
     fn commit() -> IndexRequest {
         let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
         let info = ObjectInfo { version: V, bytes: 0, checksum: 0, put_ms: 0 };
-        IndexRequest::Commit { name, condition: Condition::Always, info, manifest: Vec::new() }
+        IndexRequest::Commit {
+            name,
+            condition: Condition::Always,
+            info,
+            manifest: Vec::new(),
+            parts: Vec::new(),
+        }
     }
 
     /// Asked once for each of these answers but the last, and then answered with that.
@@ -214,13 +219,20 @@ mod tests {
         let hold = || IndexRequest::Hold { versions: vec![V] };
         let held = |gone: &[ObjectVersion]| Ok(IndexReply::Held { gone: gone.to_vec() });
         assert_eq!(answers(hold(), &[held(&[V])]), Some(Answer::Gone(vec![V])));
-        assert_eq!(answers(hold(), &[Err(IndexError::Invalid("no".to_owned()))]), None);
+        assert_eq!(
+            answers(hold(), &[Err(IndexError::Invalid("no".to_owned()))]),
+            Some(Answer::Gone(Vec::new()))
+        );
         let mut questions = Questions::default();
         questions.ask(Time(1), 5, hold());
         let mut now = Time(1);
         while let Some(due) = questions.deadline() {
             now = due;
-            assert!(questions.wake(now).is_empty(), "nobody is told that a hold is not answered");
+            let silent = questions.wake(now);
+            assert!(
+                silent.is_empty() || silent == [(5, Answer::Gone(Vec::new()))],
+                "nobody knows: {silent:?}"
+            );
         }
         assert!(now.since(Time(1)) >= PATIENCE);
     }

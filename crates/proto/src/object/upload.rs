@@ -1,8 +1,10 @@
 //! An object goes out: a version is opened, its segments are put while their content comes, and then it becomes visible at once.
 //!
-//! A patch begins with the version that is there ([`Base`]), and has all segments of it at first.
+//! A patch begins with the version that is there ([`Base`]), and has all segments of it at first. A put that was interrupted has what was stored by then
+//! ([`Earlier`]).
 
 use super::access::AccessStrategy;
+use super::check::{Check, Checked};
 use super::get::{Get, GetError};
 use super::hold::Hold;
 use super::manifest::{Manifest, Plan, SEGMENT_BYTES, SegmentRecord};
@@ -11,8 +13,10 @@ use super::patch::{Base, Gap, ObjectPatch};
 use super::put::{Put, PutError};
 use super::questions::Answer;
 use super::ready::Placing;
+use super::resume::{Earlier, Resumable};
 use super::{Place, TransferId};
 use base::{BLOCK, ObjectVersion, Payload, Time};
+use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::index::{MANIFEST_MAX, SHARES_MAX};
 use wire::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Service, Wire};
@@ -36,6 +40,8 @@ pub struct NewObject {
     pub put_ms: u64,
     /// How much is put at a time: at most [`SEGMENT_BYTES`], which is usual.
     pub segment_bytes: usize,
+    /// Whether it can go on later where it is interrupted, and what is stored of it.
+    pub resumable: Option<Resumable>,
     pub service: Service,
 }
 
@@ -47,6 +53,11 @@ enum Stage {
         of: Option<ObjectVersion>,
     },
     Opening,
+    /// Whether what earlier tries have stored is still held is being asked.
+    Renewing {
+        hold: Hold,
+        held_ns: u64,
+    },
     Putting(Hold),
     /// All segments are stored.
     Committing(Hold),
@@ -62,6 +73,7 @@ pub(super) struct Uploading {
     stage: Stage,
     /// What is patched.
     base: Option<Base>,
+    earlier: Earlier,
     /// Where the next content goes.
     at: u64,
     /// Content that waits for the version, or for the bricks, and where it goes.
@@ -78,8 +90,18 @@ pub(super) struct Uploading {
 /// What is done for a segment.
 #[derive(Debug)]
 enum Part {
+    /// An earlier try has stored it: bricks are asked whether they have it.
+    Checking {
+        gap: Gap,
+        content: Payload,
+        record: SegmentRecord,
+    },
+    /// It is read: some of it stays.
     Reading(Read),
-    Putting { segment: usize, record: SegmentRecord },
+    Putting {
+        segment: usize,
+        record: SegmentRecord,
+    },
 }
 
 /// A segment of which some stays, and what goes into it.
@@ -92,16 +114,19 @@ struct Read {
 
 impl Uploading {
     pub(super) fn begin(step: &mut Step<'_>, object: NewObject) -> Uploading {
-        step.ask(IndexRequest::Open { name: object.name.clone() });
+        let keep = object.resumable.as_ref().map_or(Duration::ZERO, |resumable| resumable.keep);
+        step.ask(IndexRequest::Open { name: object.name.clone(), keep_ns: keep.as_nanos() as u64 });
         step.bricks.are_fresh(step.now);
         Uploading::new(object, Stage::Opening)
     }
 
-    fn new(object: NewObject, stage: Stage) -> Uploading {
+    fn new(mut object: NewObject, stage: Stage) -> Uploading {
+        let stored = object.resumable.as_mut().map(|resumable| core::mem::take(&mut resumable.stored));
         Uploading {
             object,
             stage,
             base: None,
+            earlier: Earlier::new(stored.unwrap_or_default()),
             at: 0,
             waiting: None,
             is_complete: false,
@@ -117,8 +142,9 @@ impl Uploading {
         step.ask(IndexRequest::Look { name: name.clone() });
         step.bricks.are_fresh(step.now);
         // What is patched survives what it was put to survive, and its version is the condition.
+        let condition = Condition::Always;
         let object =
-            NewObject { name, condition: Condition::Always, losses: 0, put_ms, segment_bytes, service };
+            NewObject { name, condition, losses: 0, put_ms, segment_bytes, resumable: None, service };
         Uploading::new(object, Stage::Looking { at, of })
     }
 
@@ -171,9 +197,22 @@ impl Uploading {
                 }
             }
             (Stage::Opening, Answer::Told(Ok(IndexReply::Opened { version, held_ns }))) => {
-                self.stage = Stage::Putting(Hold::new(version, held_ns, step.now));
+                let (hold, versions) = (Hold::new(version, held_ns, step.now), self.earlier.versions());
+                self.stage = match versions.is_empty() {
+                    true => Stage::Putting(hold),
+                    false => {
+                        step.ask(IndexRequest::Hold { versions });
+                        Stage::Renewing { hold, held_ns }
+                    }
+                };
             }
-            (Stage::Putting(hold), Answer::Gone(gone)) if gone.contains(&hold.version()) => {
+            (Stage::Renewing { hold, held_ns }, Answer::Gone(gone)) => {
+                self.earlier.are_gone(&gone, *held_ns, step.now);
+                self.stage = Stage::Putting(*hold);
+            }
+            (Stage::Putting(hold), Answer::Gone(gone))
+                if gone.contains(&hold.version()) || self.earlier.had(&gone) =>
+            {
                 return self.fail(step, ObjectError::Index(IndexError::Expired));
             }
             // Another version has taken its place for so long that nobody keeps it any more. That is told when this one is to do so.
@@ -220,7 +259,7 @@ impl Uploading {
     /// The version that is patched is known: a new one is opened, which has all of its segments at first.
     fn open_patch(&mut self, step: &mut Step<'_>, base: Base) {
         step.tell(ObjectNews::Begun(base.info()));
-        step.ask(IndexRequest::Open { name: self.object.name.clone() });
+        step.ask(IndexRequest::Open { name: self.object.name.clone(), keep_ns: 0 });
         self.object.losses = base.manifest().losses;
         self.segments = base.manifest().segments.iter().cloned().map(Some).collect();
         (self.base, self.stage) = (Some(base), Stage::Opening);
@@ -239,6 +278,9 @@ impl Uploading {
         match result {
             Ok(places) => {
                 record.places = places;
+                if self.object.resumable.is_some() {
+                    step.tell(ObjectNews::Stored { segment: segment as u32, record: record.clone() });
+                }
                 self.segments[segment] = Some(record);
                 let bytes: usize = self.segments.iter().flatten().map(SegmentRecord::recorded_bytes).sum();
                 if bytes > MANIFEST_MAX - MANIFEST_SLACK {
@@ -247,6 +289,27 @@ impl Uploading {
                 self.go_on(step)
             }
             Err(error) => self.fail(step, ObjectError::Put(error)),
+        }
+    }
+
+    /// Bricks have what an earlier try has stored of a segment, or it is put once more.
+    pub(super) fn on_checked(
+        mut self,
+        step: &mut Step<'_>,
+        transfer: TransferId,
+        checked: &Checked,
+    ) -> Option<Uploading> {
+        let Some(Part::Checking { gap, content, record }) = self.under_way.remove(&transfer) else {
+            unreachable!("a segment of this object that may be stored")
+        };
+        if checked.missing.is_empty() && checked.silent.is_empty() {
+            self.segments.resize(self.segments.len().max(gap.segment + 1), None);
+            self.segments[gap.segment] = Some(record);
+            return self.go_on(step);
+        }
+        match self.put_segment(step, gap.segment, &content) {
+            Ok(()) => self.go_on(step),
+            Err(error) => self.fail(step, error),
         }
     }
 
@@ -294,9 +357,14 @@ impl Uploading {
 
     /// Time goes on, or the bricks are known.
     pub(super) fn wake(mut self, step: &mut Step<'_>) -> Option<Uploading> {
-        if let Stage::Putting(hold) | Stage::Committing(hold) | Stage::Finding(hold) = &mut self.stage {
+        if let Stage::Renewing { hold, .. }
+        | Stage::Putting(hold)
+        | Stage::Committing(hold)
+        | Stage::Finding(hold) = &mut self.stage
+        {
             hold.wake(step);
         }
+        self.earlier.wake(step);
         if let Some(base) = &mut self.base {
             base.wake(step);
         }
@@ -305,10 +373,14 @@ impl Uploading {
 
     pub(super) fn deadline(&self) -> Option<Time> {
         let of_version = match &self.stage {
-            Stage::Putting(hold) | Stage::Committing(hold) | Stage::Finding(hold) => Some(hold.deadline()),
+            Stage::Renewing { hold, .. }
+            | Stage::Putting(hold)
+            | Stage::Committing(hold)
+            | Stage::Finding(hold) => Some(hold.deadline()),
             Stage::Looking { .. } | Stage::Opening | Stage::Abandoning(_) => None,
         };
-        of_version.into_iter().chain(self.base.as_ref().map(Base::deadline)).min()
+        let of_others = self.base.as_ref().map(Base::deadline).into_iter().chain(self.earlier.deadline());
+        of_version.into_iter().chain(of_others).min()
     }
 
     /// Whoever puts it has lost interest.
@@ -316,9 +388,11 @@ impl Uploading {
         match self.stage {
             // What is asked for cannot be taken back, and it is about to end.
             Stage::Committing(_) | Stage::Abandoning(_) => Some(self),
-            Stage::Looking { .. } | Stage::Opening | Stage::Putting(_) | Stage::Finding(_) => {
-                self.fail(step, ObjectError::CalledOff)
-            }
+            Stage::Looking { .. }
+            | Stage::Opening
+            | Stage::Renewing { .. }
+            | Stage::Putting(_)
+            | Stage::Finding(_) => self.fail(step, ObjectError::CalledOff),
         }
     }
 
@@ -356,6 +430,18 @@ impl Uploading {
     /// Puts what has come, or reads what it is to be put into.
     fn begin_segment(&mut self, step: &mut Step<'_>, gap: Gap, content: Payload) -> Result<(), ObjectError> {
         let there = self.base.as_ref().and_then(|base| base.manifest().segments.get(gap.segment));
+        if let Some(record) = self.earlier.take(gap.segment, &content, |brick| step.bricks.is_away(brick)) {
+            let check = Check {
+                version: record.version,
+                segment: gap.segment as u32,
+                symbol_blocks: record.symbol_blocks,
+                places: record.places.clone(),
+                reads: false,
+                service: self.object.service,
+            };
+            self.under_way.insert(step.check(check), Part::Checking { gap, content, record });
+            return Ok(());
+        }
         let Some(old) = there.filter(|old| !gap.replaces(old, content.len())).cloned() else {
             return self.put_segment(step, gap.segment, &content);
         };
@@ -418,7 +504,10 @@ impl Uploading {
         let (version, name, condition) = (hold.version(), self.object.name.clone(), self.object.condition);
         let info = self.info(version, &manifest);
         step.ask(match &self.base {
-            None => IndexRequest::Commit { name, condition, info, manifest: manifest.to_bytes() },
+            None => {
+                let parts = manifest.shares(version);
+                IndexRequest::Commit { name, condition, info, manifest: manifest.to_bytes(), parts }
+            }
             Some(patched) => {
                 let (base, was) = (patched.info().version, patched.was());
                 let shares = manifest.shares(version);
@@ -429,19 +518,30 @@ impl Uploading {
         Some(self)
     }
 
-    /// It is not put. Its version is given up, and whoever puts it is told when that is known.
+    /// Whether somebody may go on with what is stored.
+    fn is_worth_keeping(&self, version: ObjectVersion) -> bool {
+        self.object.resumable.is_some()
+            && self.segments.iter().flatten().any(|segment| segment.version == version)
+    }
+
+    /// It is not put. Its version is given up, and whoever puts it is told when that is known; or it is kept for who goes on.
     fn fail(mut self, step: &mut Step<'_>, error: ObjectError) -> Option<Uploading> {
         step.forget(core::mem::take(&mut self.under_way).into_keys());
         (self.waiting, self.base) = (None, None);
         self.failed.clear();
         match self.stage {
-            Stage::Putting(hold) | Stage::Committing(hold) | Stage::Finding(hold) => {
+            Stage::Renewing { hold, .. }
+            | Stage::Putting(hold)
+            | Stage::Committing(hold)
+            | Stage::Finding(hold)
+                if !self.is_worth_keeping(hold.version()) =>
+            {
                 step.call_off_questions();
                 step.ask(IndexRequest::Abandon { version: hold.version() });
                 self.stage = Stage::Abandoning(error);
                 Some(self)
             }
-            Stage::Looking { .. } | Stage::Opening | Stage::Abandoning(_) => {
+            _ => {
                 step.call_off_questions();
                 step.tell(ObjectNews::Put(Err(error)));
                 None

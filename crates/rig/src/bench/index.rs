@@ -120,6 +120,7 @@ impl Putter {
             losses: 1,
             put_ms: 0,
             segment_bytes: SEGMENT_BYTES,
+            resumable: None,
             service: Service::default(),
         };
         Some((self.next, ObjectWish::Put(object)))

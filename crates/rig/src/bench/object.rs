@@ -226,6 +226,7 @@ impl Load {
                 losses: 1,
                 put_ms: 0,
                 segment_bytes: SEGMENT_BYTES,
+                resumable: None,
                 service,
             }),
             false => ObjectWish::Get(WantedObject { name, range: None, service }),

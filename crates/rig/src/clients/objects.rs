@@ -111,6 +111,59 @@ pub(super) fn brick_evicted(binary: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Who puts is killed in the middle, and goes on later; meanwhile the directory started anew, a brick lost its disks, or the file was changed.
+pub(super) fn put_resumed(binary: &Path) -> Result<()> {
+    let mut bed = Bed::start(binary)?;
+    let (source, object) = (bed.source(LARGE, 4)?, name(LARGE));
+    let notes = bed.file("notes");
+    let put = ["put", text(&source)?, &object, "--resume", text(&notes)?, "--json"];
+    let stored_before = |output: &str| -> Result<u64> {
+        let value: Value = serde_json::from_str(output)?;
+        value["stored_before_bytes"].as_u64().context("it says how much was stored before")
+    };
+    bed.kill_put(&put, &notes)?;
+    bed.cluster.directory.kill()?;
+    bed.cluster.directory.start_again()?;
+    // Until bricks have registered anew, nothing can be put; each try keeps what is stored.
+    let begun = Instant::now();
+    let before = loop {
+        let output = bed.try_object(&put)?;
+        if output.status.success() {
+            break stored_before(&String::from_utf8(output.stdout)?)?;
+        }
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(why.contains("goes on from there") && begun.elapsed() < RESTORED, "{why}");
+        thread::sleep(Duration::from_millis(100));
+    };
+    ensure!(before >= 32 << 20, "{before} bytes were stored before");
+    ensure!(!notes.exists(), "the notes of a put that is done stay");
+    bed.reads(LARGE, 4)?;
+    // Its second segment changes, and brick 1 comes back with nothing.
+    bed.kill_put(&put, &notes)?;
+    bed.cluster.bricks[0].kill()?;
+    let mut expected = content(LARGE, 4);
+    expected[40 << 20..50 << 20].copy_from_slice(&content(10 << 20, 5));
+    fs::write(&source, &expected)?;
+    bed.object(&put)?;
+    bed.cluster.bricks[0].start_again()?;
+    let file = bed.file("read");
+    bed.object(&["get", &object, text(&file)?])?;
+    ensure!(fs::read(&file)? == expected, "a file that was changed meanwhile came back otherwise");
+    // Notes of another object, and damaged ones.
+    bed.kill_put(&put, &notes)?;
+    let other = bed.try_object(&["put", text(&source)?, "tests/other", "--resume", text(&notes)?])?;
+    let why = String::from_utf8_lossy(&other.stderr);
+    ensure!(!other.status.success() && why.contains(&format!("of a put of {object}")), "{why}");
+    let mut damaged = fs::read(&notes)?;
+    let last = damaged.len() - 5;
+    damaged[last] ^= 1;
+    fs::write(&notes, damaged)?;
+    let refused = bed.try_object(&put)?;
+    let why = String::from_utf8_lossy(&refused.stderr);
+    ensure!(!refused.status.success() && why.contains("damaged"), "{why}");
+    Ok(())
+}
+
 /// Bricks look every half minute whether one is lost, and try again after a minute.
 const RESTORED: Duration = Duration::from_secs(300);
 
@@ -230,6 +283,19 @@ impl Bed {
 
     fn begin(&self, arguments: &[&str]) -> Result<std::process::Child> {
         Ok(self.command(arguments)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
+    }
+
+    /// Begins to put, and is killed when some of it is stored.
+    fn kill_put(&self, arguments: &[&str], notes: &Path) -> Result<()> {
+        let mut put = self.begin(arguments)?;
+        let begun = Instant::now();
+        while fs::metadata(notes).map_or(0, |file| file.len()) < 200 {
+            ensure!(begun.elapsed() < RESTORED && put.try_wait()?.is_none(), "nothing is noted of a put");
+            thread::sleep(Duration::from_millis(2));
+        }
+        put.kill()?;
+        put.wait()?;
+        Ok(())
     }
 
     fn end(&self, child: std::process::Child) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Objects by their names, through whichever gateway: each name is a register. A version that was put is its value; without an object it is 0.
 //!
-//! Puts come in segments, some on a condition, and some putters sleep for longer than their version is held. Patches replace a part of what is there, or
+//! Puts come in segments, some on a condition, and some putters sleep for longer than their version is held. Some that fail, or whose gateway dies, are
+//! gone on with later, elsewhere. Patches replace a part of what is there, or
 //! append to it. What is read must be one version, whole; what is read and listed, and when, must be linearizable name by name; and when all is healed, bricks have given back what nobody will
 //! read again.
 
@@ -12,8 +13,11 @@ use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::{Event, Input};
 use base::{BrickId, ObjectVersion, Payload};
+use core::time::Duration;
 use model::Draw;
-use proto::object::{NewObject, ObjectError, ObjectNews, ObjectPatch, ObjectWish, WantedObject};
+use proto::object::{
+    NewObject, ObjectError, ObjectNews, ObjectPatch, ObjectWish, PutProgress, Resumable, WantedObject,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{AdminRequest, Condition, IndexError, ObjectInfo, ObjectName, Service};
 
@@ -26,6 +30,10 @@ const BUCKET: &str = "torture";
 const PUTS_MAX: u64 = 24;
 /// For so long a version is held for whoever puts or reads it.
 pub(crate) const HOLD_NS: u64 = 2 * SECOND;
+/// Of puts that somebody may go on with so many are called off instead of being given more content.
+const INTERRUPTED_PERCENT: u32 = 20;
+/// For so long what is stored of a put is held that somebody may go on with.
+const KEEP: Duration = Duration::from_secs(20);
 /// When all is healed, a put or get ends within this time.
 const LIVE_NS: u64 = 60 * SECOND;
 /// Then content of some patches comes within this time, so that bricks make lost fragments again meanwhile.
@@ -46,6 +54,8 @@ pub(crate) struct Named {
     /// How long the object of each name was when it was seen last.
     sizes: [u64; NAMES.len()],
     operations: Vec<Operation>,
+    /// Puts that have failed, and that somebody may go on with.
+    interrupted: Vec<NewPut>,
     /// Versions that some put or patch replaced on the condition that they be there.
     replaced: BTreeSet<ObjectVersion>,
     /// Which put a version is.
@@ -71,12 +81,23 @@ pub(super) struct Content {
     around: Option<(u64, usize, usize)>,
 }
 
+/// An object that is to be put.
+struct NewPut {
+    name: usize,
+    content: Content,
+    condition: Condition,
+    segment_bytes: usize,
+    /// What of it is stored, if somebody may go on with it.
+    stored: Option<PutProgress>,
+    tries: u32,
+}
+
+/// So often somebody goes on with a put, at the most.
+const TRIES_MAX: u32 = 4;
+
 enum What {
     Put {
-        name: usize,
-        content: Content,
-        condition: Condition,
-        segment_bytes: usize,
+        put: NewPut,
         sent: usize,
         wanted: usize,
     },
@@ -121,11 +142,12 @@ impl Named {
             drawn: 0,
             sizes: [0; NAMES.len()],
             operations: Vec::new(),
+            interrupted: Vec::new(),
             replaced: BTreeSet::new(),
             versions: BTreeMap::new(),
             counts: BTreeMap::new(),
             issuing: true,
-            content_ns: SLOW_PATCH_NS,
+            content_ns: 20 * MS,
             looked: None,
             probe: None,
         }
@@ -163,13 +185,21 @@ impl Named {
             1 if !versions.is_empty() => Condition::Is(*self.draw.pick(&versions)),
             _ => Condition::Always,
         };
-        What::Put {
+        let put = NewPut {
             name: self.draw.index(NAMES.len()),
             content,
             condition,
             segment_bytes,
-            sent: 0,
-            wanted: 0,
+            stored: self.draw.percent(50).then(PutProgress::default),
+            tries: 1,
+        };
+        What::Put { put, sent: 0, wanted: 0 }
+    }
+
+    /// A put has failed, or its gateway is no more: somebody may go on with it.
+    fn interrupt(&mut self, put: NewPut) {
+        if put.stored.is_some() && put.tries < TRIES_MAX {
+            self.interrupted.push(put);
         }
     }
 
@@ -257,12 +287,13 @@ fn named(name: usize) -> ObjectName {
 impl What {
     fn wish(&self) -> ObjectWish {
         match self {
-            What::Put { name, content, condition, segment_bytes, .. } => ObjectWish::Put(NewObject {
-                name: named(*name),
-                condition: *condition,
-                losses: content.losses,
-                put_ms: content.number,
-                segment_bytes: *segment_bytes,
+            What::Put { put, .. } => ObjectWish::Put(NewObject {
+                name: named(put.name),
+                condition: put.condition,
+                losses: put.content.losses,
+                put_ms: put.content.number,
+                segment_bytes: put.segment_bytes,
+                resumable: put.stored.clone().map(|stored| Resumable { keep: KEEP, stored }),
                 service: Service::default(),
             }),
             What::Patch { name, patch, of, .. } => ObjectWish::Patch(ObjectPatch {
@@ -320,6 +351,15 @@ impl World {
         let Some(node) = (!gateways.is_empty()).then(|| *named.draw.pick(&gateways)) else {
             return self.next_object_turn(actor, 50 * MS);
         };
+        if !named.interrupted.is_empty() && named.draw.percent(40) {
+            let at = named.draw.index(named.interrupted.len());
+            let mut put = named.interrupted.swap_remove(at);
+            put.tries += 1;
+            if put.stored.as_ref().is_some_and(|stored| !stored.is_empty()) {
+                named.count("puts gone on with");
+            }
+            return self.wish(actor, node, What::Put { put, sent: 0, wanted: 0 });
+        }
         let may_put = named.drawn < PUTS_MAX;
         let what = match named.draw.below(12) {
             0..4 if may_put => named.draw_put(lost_before, bricks),
@@ -348,9 +388,16 @@ impl World {
 
     fn send_content(&mut self, actor: usize) {
         let Some(named) = &mut self.named else { return };
+        let is_interrupted = named.issuing && named.draw.percent(INTERRUPTED_PERCENT);
         let Some(pending) = named.actors.pending(actor) else { return };
+        if matches!(&pending.what, What::Put { put, .. } if put.stored.is_some() && is_interrupted) {
+            let (tag, node) = (pending.tag, pending.node);
+            return self.deliver(node, Input::Object { tag, wish: Box::new(ObjectWish::CallOff) });
+        }
         let (number, at, total, sent, wanted) = match &mut pending.what {
-            What::Put { content, sent, wanted, .. } => (content.number, 0, content.bytes, sent, wanted),
+            What::Put { put: NewPut { content, .. }, sent, wanted } => {
+                (content.number, 0, content.bytes, sent, wanted)
+            }
             What::Patch { patch, sent, wanted, .. } => (patch.number, patch.at, patch.bytes, sent, wanted),
             _ => return,
         };
@@ -379,6 +426,12 @@ impl World {
                 };
                 let delay_ns = named.draw.below(most_ns);
                 self.next_object_turn(actor, delay_ns);
+            }
+            (
+                What::Put { put: NewPut { stored: Some(stored), .. }, .. },
+                ObjectNews::Stored { segment, record },
+            ) => {
+                stored.note(segment, record);
             }
             (What::Patch { patch, base, .. }, ObjectNews::Begun(begun)) => {
                 *base = Some(begun.version);
@@ -418,20 +471,25 @@ impl World {
         let Pending { asked_ns, is_excused, .. } = pending;
         let answered = Some(now_ns);
         match (pending.what, news) {
-            (What::Put { name, content, condition, .. }, ObjectNews::Put(result)) => match result {
+            (What::Put { put, .. }, ObjectNews::Put(result)) => match result {
                 Ok(info) => {
                     named.count("objects put");
-                    named.see(name, &info)?;
-                    named.record(name, Access::Write, content.number, asked_ns, answered);
-                    if let Condition::Is(version) = condition {
+                    named.see(put.name, &info)?;
+                    named.record(put.name, Access::Write, put.content.number, asked_ns, answered);
+                    if let Condition::Is(version) = put.condition {
                         return named.replace(version);
                     }
                 }
                 Err(ObjectError::InDoubt) => {
                     named.count("objects in doubt");
-                    named.record(name, Access::Write, content.number, asked_ns, None);
+                    named.record(put.name, Access::Write, put.content.number, asked_ns, None);
+                    named.interrupt(put);
                 }
-                Err(_) => named.count("objects not put"),
+                Err(ObjectError::Index(IndexError::NotAsExpected)) => named.count("objects not put"),
+                Err(_) => {
+                    named.count("objects not put");
+                    named.interrupt(put);
+                }
             },
             (What::Patch { name, patch, base, .. }, ObjectNews::Put(result)) => match (result, base) {
                 (Ok(info), Some(base)) => {
@@ -507,8 +565,9 @@ impl World {
         let actors: Vec<usize> = there.iter().map(|(actor, _)| *actor).collect();
         for (_, Pending { asked_ns, what, .. }) in there {
             match what {
-                What::Put { name, content, .. } => {
-                    named.record(name, Access::Write, content.number, asked_ns, None)
+                What::Put { put, .. } => {
+                    named.record(put.name, Access::Write, put.content.number, asked_ns, None);
+                    named.interrupt(put);
                 }
                 // Before it has begun it changes nothing.
                 What::Patch { name, patch, base: Some(_), .. } => {
@@ -552,6 +611,9 @@ impl World {
     /// Patches each object while a brick is emptied, where others can take over what it has. It stays evicted until objects are redundant without it.
     fn patch_while_fragments_move(&mut self) -> Result<(), Violation> {
         let bricks = u64::from(self.shape.bricks);
+        if let Some(named) = &mut self.named {
+            named.content_ns = SLOW_PATCH_NS;
+        }
         let may_evict = bricks > 3 && !self.shape.disks.are_small;
         let brick = self.named.as_mut().filter(|_| may_evict).map(|named| named.draw.between(1, bricks));
         for name in 0..NAMES.len() {

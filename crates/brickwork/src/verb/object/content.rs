@@ -1,6 +1,7 @@
 //! What is put or patched goes from a file, or from what comes in, to the cluster.
 
 use super::Way;
+use super::resume::Notes;
 use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Error, Result, anyhow};
@@ -25,8 +26,14 @@ pub(super) struct Sent {
     pub(super) seconds: f64,
 }
 
-/// Puts or patches an object, as `wish` says, with what is in `file`.
-pub(super) fn send(global: &Global, object: &ObjectName, file: &Path, wish: ObjectWish) -> Result<Sent> {
+/// Puts or patches an object, as `wish` says, with what is in `file`. What is stored of it is noted, where it can go on later.
+pub(super) fn send(
+    global: &Global,
+    object: &ObjectName,
+    file: &Path,
+    wish: ObjectWish,
+    notes: Option<Notes>,
+) -> Result<Sent> {
     let (source, bytes) = Source::open(file)?;
     let bar = output::progress(bytes.unwrap_or(0), &object.to_string(), true);
     let mut putter = Putter {
@@ -36,6 +43,7 @@ pub(super) fn send(global: &Global, object: &ObjectName, file: &Path, wish: Obje
         sent: 0,
         is_complete: false,
         base: None,
+        notes,
         bar,
         end: None,
     };
@@ -46,7 +54,11 @@ pub(super) fn send(global: &Global, object: &ObjectName, file: &Path, wish: Obje
         true => "interrupted: it may have been done or not, as `brickwork object stat` shows",
         false => "interrupted: nothing has changed",
     };
-    let info = putter.end.unwrap_or_else(|| Err(anyhow!(why)))?;
+    let result = putter.end.unwrap_or_else(|| Err(anyhow!(why)));
+    let info = match putter.notes {
+        Some(notes) => notes.end(result)?,
+        None => result?,
+    };
     Ok(Sent { info, base: putter.base, bytes: putter.sent, seconds: begun.elapsed().as_secs_f64() })
 }
 
@@ -143,6 +155,7 @@ struct Putter {
     /// Whether all content was handed over: from then on the object may become visible.
     is_complete: bool,
     base: Option<ObjectInfo>,
+    notes: Option<Notes>,
     bar: ProgressBar,
     end: Option<Result<ObjectInfo>>,
 }
@@ -177,6 +190,13 @@ impl ObjectUser for Putter {
                 self.source.ask(bytes);
             }
             ObjectNews::Begun(info) => self.base = Some(info),
+            ObjectNews::Stored { segment, record } => {
+                let noted = self.notes.as_mut().map_or(Ok(()), |notes| notes.note(segment, record));
+                if let Err(error) = noted {
+                    self.end = Some(Err(error));
+                    return vec![(TAG, ObjectWish::CallOff)];
+                }
+            }
             ObjectNews::Put(result) => drop(self.end.get_or_insert(result.map_err(Error::new))),
             news => unreachable!("{news:?} of a put"),
         }

@@ -6,6 +6,7 @@ mod list;
 mod once;
 mod patch;
 mod put;
+mod resume;
 
 use super::daemon;
 use crate::config::{self, GatewayFile};

@@ -54,7 +54,7 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         service: Service::default(),
     };
     let Sent { info, base, bytes, seconds } =
-        content::send(global, &args.object, &args.file, ObjectWish::Patch(patch))?;
+        content::send(global, &args.object, &args.file, ObjectWish::Patch(patch), None)?;
     let old_bytes = base.map_or(0, |base| base.bytes);
     let from = args.at.map_or(old_bytes, |at| at.0);
     if global.json {

@@ -1,6 +1,7 @@
 //! `brickwork object put`: a file, or what comes in, as an object.
 
 use super::content::{self, Sent};
+use super::resume::Notes;
 use super::{info_json, version};
 use crate::config::Bytes;
 use crate::global::Global;
@@ -17,10 +18,15 @@ When the command succeeds the object is on stable storage, and survives the loss
 of that name is replaced at once as a whole. When the command is interrupted before all content was sent, nothing is seen of
 the object, and the space of what was sent is given back within some minutes.
 
+With --resume NOTES it notes in the file NOTES what is stored. When it is interrupted, however that comes, the same command goes
+on: it reads the content from its beginning, and sends those segments of 32 MiB that are not stored, or have changed since. What is
+stored is kept for a day. NOTES goes when the object is there.
+
 Examples:
   brickwork object put backup.tar backups/monday.tar
   brickwork object put - backups/home.tar < home.tar
-  brickwork object put db.dump backups/db --if-absent       fails if there is one")]
+  brickwork object put db.dump backups/db --if-absent       fails if there is one
+  brickwork object put disk.img images/disk --resume disk.notes")]
 pub(super) struct Args {
     /// The file; `-` is standard input
     file: PathBuf,
@@ -36,6 +42,9 @@ pub(super) struct Args {
     /// Only if this version is there, as `object stat` shows it
     #[arg(long, value_name = "VERSION", value_parser = version)]
     if_version: Option<u64>,
+    /// Note in this file what is stored; if there are notes, go on from there
+    #[arg(long, value_name = "NOTES")]
+    resume: Option<PathBuf>,
 }
 
 pub(super) fn run(global: &Global, args: Args) -> Result<()> {
@@ -44,24 +53,32 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         None if args.if_absent => Condition::Absent,
         None => Condition::Always,
     };
+    let notes = args.resume.map(|path| Notes::open(path, &args.object, args.survive)).transpose()?;
     let object = NewObject {
         name: args.object.clone(),
         condition,
         losses: args.survive,
         put_ms: content::now_ms(),
         segment_bytes: SEGMENT_BYTES,
+        resumable: notes.as_ref().map(Notes::resumable),
         service: Service::default(),
     };
+    let resumed_bytes = notes.as_ref().map(Notes::stored_bytes);
     let Sent { info, seconds, .. } =
-        content::send(global, &args.object, &args.file, ObjectWish::Put(object))?;
+        content::send(global, &args.object, &args.file, ObjectWish::Put(object), notes)?;
     if global.json {
         let mut value = info_json(&args.object, &info);
         value["seconds"] = seconds.into();
+        if let Some(bytes) = resumed_bytes {
+            value["stored_before_bytes"] = bytes.into();
+        }
         output::print_json(&value);
         return Ok(());
     }
+    let before = resumed_bytes.filter(|bytes| *bytes > 0);
+    let before = before.map(|bytes| format!(" ({} were stored before)", Bytes(bytes))).unwrap_or_default();
     println!(
-        "Put {}: {} in {seconds:.1} s, version {:016x}.",
+        "Put {}: {}{before} in {seconds:.1} s, version {:016x}.",
         args.object,
         Bytes(info.bytes),
         info.version.0

@@ -70,7 +70,8 @@ impl Asked {
         let is_first = met.attempt == 0 && !met.confirm;
         let row_wait = row.filter(|_| is_first).map(|row| row.delay(cx.now, part.kind, cx.choice.load()));
         Question { cx, target, met, view }.put(&mut asked, &part, first);
-        (asked, wait.or(row_wait).unwrap_or(patience))
+        // What is slow now and then is expected to take long; an answer that was lost is noticed all the same.
+        (asked, wait.or(row_wait).map_or(patience, |wait| wait.min(patience)))
     }
 
     /// The policy's plan for the first question; later one holder after the other, and one where others are to confirm.

@@ -1,8 +1,9 @@
 //! Objects by their wishes: the directory and the bricks are played by the test.
 
 use super::*;
-use crate::object::{Coding, SegmentRecord};
-use wire::{BrickPlace, Condition, FragmentOutcome, SegmentSpan, Service, Share, Wait, Wire};
+use crate::object::{Coding, PutProgress, Resumable, SegmentRecord};
+use core::time::Duration;
+use wire::{BrickPlace, Condition, FragmentId, FragmentOutcome, SegmentSpan, Service, Share, Wait, Wire};
 
 const TAG: u64 = 9;
 const V: ObjectVersion = ObjectVersion(7);
@@ -119,8 +120,118 @@ fn put(losses: u32) -> ObjectWish {
         losses,
         put_ms: 0,
         segment_bytes: 4096,
+        resumable: None,
         service: Service::default(),
     })
+}
+
+fn share(version: ObjectVersion, from: u32, to: u32) -> Share {
+    Share { version, segments: vec![SegmentSpan { from, to }] }
+}
+
+/// What came of a put that goes on.
+struct WentOn {
+    /// Which segments of other versions the index was told of.
+    parts: Vec<Share>,
+    /// Which segments were put.
+    put: Vec<u32>,
+    /// What the next try would have.
+    stored: PutProgress,
+    news: Option<ObjectNews>,
+}
+
+/// Puts this in segments of 4096 bytes, of which some are stored already. Some of the versions of before may be gone, or the brick may have lost all. It is
+/// called off after so many segments.
+fn go_on(
+    stored: PutProgress,
+    (gone, has_it): (&[ObjectVersion], bool),
+    content: &[u8],
+    most: usize,
+) -> WentOn {
+    let mut bench = Bench::new();
+    let ObjectWish::Put(mut object) = put(0) else { unreachable!("a put") };
+    let keep = Duration::from_secs(3600);
+    let mut went = WentOn { parts: Vec::new(), put: Vec::new(), stored: stored.clone(), news: None };
+    object.resumable = Some(Resumable { keep, stored });
+    bench.wish(ObjectWish::Put(object));
+    let (parts, mut left) = (core::cell::RefCell::new(Vec::new()), content.to_vec());
+    for _ in 0..12 {
+        bench.directory(&[1], |request| {
+            Some(match request {
+                IndexRequest::Open { keep_ns, .. } => {
+                    assert_eq!(*keep_ns, keep.as_nanos() as u64);
+                    IndexReply::Opened { version: NEXT, held_ns: *keep_ns }
+                }
+                IndexRequest::Hold { versions } => {
+                    assert_eq!(versions[..], [V]);
+                    IndexReply::Held { gone: gone.to_vec() }
+                }
+                IndexRequest::Commit { parts: of, .. } => {
+                    parts.replace(of.clone());
+                    IndexReply::Committed
+                }
+                IndexRequest::Abandon { version: NEXT } => IndexReply::Abandoned,
+                other => panic!("{other:?}"),
+            })
+        });
+        for (_, packet) in &bench.sent {
+            if let Message::PutFragment { fragment, .. } = &packet.message {
+                assert_eq!(fragment.version, NEXT);
+                went.put.push(fragment.segment);
+            }
+        }
+        bench.bricks();
+        for (_, packet) in core::mem::take(&mut bench.sent) {
+            if let Message::CheckFragment { operation, fragment, .. } = packet.message {
+                assert_eq!(fragment, FragmentId { version: V, segment: 0, index: 0 });
+                let outcome = if has_it { FragmentOutcome::Done } else { FragmentOutcome::Missing };
+                let answer = Message::Fragment { operation, outcome, wait: Wait::default() };
+                bench.with(|objects, now, fx| objects.on_brick(now, BrickId(1), answer.into(), fx));
+            } else {
+                bench.sent.push((NodeId::Directory, packet));
+            }
+        }
+        for news in core::mem::take(&mut bench.news) {
+            match news {
+                ObjectNews::Stored { segment, record } => went.stored.note(segment, record),
+                ObjectNews::WantsContent { .. } if went.put.len() >= most => bench.wish(ObjectWish::CallOff),
+                ObjectNews::WantsContent { bytes } => {
+                    let piece: Vec<u8> = left.drain(..bytes.min(left.len())).collect();
+                    let content = Payload::from(piece);
+                    bench.wish(ObjectWish::Content { content, is_last: left.is_empty() });
+                }
+                news => went.news = Some(news),
+            }
+        }
+    }
+    assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty(), "{:?}", bench.objects.work);
+    went.parts = parts.into_inner();
+    went
+}
+
+#[test]
+fn a_put_that_was_interrupted_goes_on_with_what_is_stored_and_still_the_same() {
+    let content = [vec![1; 4096], vec![2; 4096], vec![3; 100]].concat();
+    let mut record = patched_at(1).segments[0].clone();
+    (record.version, record.checksum) = (V, Some(base::checksum(&content[..4096])));
+    let mut stored = PutProgress::default();
+    stored.note(0, record);
+    let went = go_on(stored.clone(), (&[], true), &content, 9);
+    assert!(matches!(went.news, Some(ObjectNews::Put(Ok(_)))), "{:?}", went.news);
+    assert_eq!((&went.put[..], &went.parts[..]), (&[1, 2][..], &[share(V, 0, 1)][..]));
+    assert_eq!(went.stored.bytes(), 8292);
+    // The index has it no more; the content has changed since; or the brick has it no more.
+    for (gone, has_it, content) in
+        [(&[V][..], true, &content), (&[], true, &vec![7; 8292]), (&[], false, &content)]
+    {
+        let went = go_on(stored.clone(), (gone, has_it), content, 9);
+        assert!(matches!(went.news, Some(ObjectNews::Put(Ok(_)))), "{:?}", went.news);
+        assert_eq!((&went.put[..], &went.parts[..]), (&[0, 1, 2][..], &[][..]));
+    }
+    // It is interrupted once more: what was stored stays.
+    let went = go_on(stored, (&[], true), &content, 1);
+    assert_eq!(went.news, Some(ObjectNews::Put(Err(ObjectError::CalledOff))));
+    assert_eq!((&went.put[..], went.stored.bytes()), (&[1][..], 8192));
 }
 
 fn content(bytes: usize, is_last: bool) -> ObjectWish {
@@ -345,7 +456,6 @@ fn patch_it(
 
 #[test]
 fn a_patch_shares_what_it_leaves_and_puts_what_it_changes() {
-    let share = |version, from, to| Share { version, segments: vec![SegmentSpan { from, to }] };
     let old = ObjectVersion(5);
     for (at, bytes, shares, segments) in [
         (0, 4096, vec![share(V, 1, 3)], vec![(0, 0..4096)]),

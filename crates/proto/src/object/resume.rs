@@ -1,0 +1,181 @@
+//! Puts that go on after they were interrupted: what was stored by then is held, and need not be sent again.
+//!
+//! Each try has a version of its own, so that nothing which a try of before still has on its way can end up in this one. The object then has segments of
+//! several versions, as one that was patched. A segment is taken over only if its content is still the same.
+
+use super::hold::Hold;
+use super::manifest::SegmentRecord;
+use super::objects::Step;
+use base::{BrickId, ObjectVersion, Payload, Time};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::object::VERSIONS_MAX;
+use wire::{DecodeError, FragmentId, Reader, Wire, Writer};
+
+/// A put that can go on later.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Resumable {
+    /// For so long what is stored is held when nobody goes on.
+    pub keep: Duration,
+    /// What earlier tries have stored.
+    pub stored: PutProgress,
+}
+
+/// Which segments of an object are stored, and where.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PutProgress {
+    segments: BTreeMap<u32, SegmentRecord>,
+}
+
+impl PutProgress {
+    /// One more segment is stored, or again.
+    pub fn note(&mut self, segment: u32, record: SegmentRecord) {
+        self.segments.insert(segment, record);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.segments.values().map(|segment| u64::from(segment.bytes)).sum()
+    }
+
+    fn versions(&self) -> BTreeSet<ObjectVersion> {
+        self.segments.values().map(|segment| segment.version).collect()
+    }
+}
+
+impl Wire for PutProgress {
+    fn encode(&self, out: &mut Writer<'_>) {
+        (self.segments.len() as u32).encode(out);
+        for (segment, record) in &self.segments {
+            segment.encode(out);
+            record.encode(out);
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<PutProgress, DecodeError> {
+        let mut progress = PutProgress::default();
+        for _ in 0..u32::decode(reader)? {
+            let (segment, record) = (u32::decode(reader)?, SegmentRecord::decode(reader)?);
+            if segment >= FragmentId::SEGMENTS || !record.is_sound() {
+                return Err(DecodeError::OutOfRange { what: "segment of an object" });
+            }
+            progress.note(segment, record);
+        }
+        Ok(progress)
+    }
+}
+
+/// What is left of earlier tries while another one goes on.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    stored: PutProgress,
+    holds: Vec<Hold>,
+}
+
+impl Earlier {
+    pub(super) fn new(mut stored: PutProgress) -> Earlier {
+        // So many can be held on to with one question. The last tries will have most of it.
+        let versions = stored.versions();
+        if let Some(oldest) = versions.iter().rev().nth(VERSIONS_MAX - 1) {
+            stored.segments.retain(|_, segment| segment.version >= *oldest);
+        }
+        Earlier { stored, holds: Vec::new() }
+    }
+
+    /// The versions of them.
+    pub(super) fn versions(&self) -> Vec<ObjectVersion> {
+        self.stored.versions().into_iter().collect()
+    }
+
+    /// Of these versions nothing is left. All others are held from now on.
+    pub(super) fn are_gone(&mut self, gone: &[ObjectVersion], held_ns: u64, now: Time) {
+        self.stored.segments.retain(|_, segment| !gone.contains(&segment.version));
+        self.holds = self.versions().into_iter().map(|version| Hold::new(version, held_ns, now)).collect();
+    }
+
+    /// Whether one of these was held.
+    pub(super) fn had(&self, versions: &[ObjectVersion]) -> bool {
+        self.holds.iter().any(|hold| versions.contains(&hold.version()))
+    }
+
+    /// The segment, if it is stored with this content, and no brick that has some of it is away.
+    pub(super) fn take(
+        &mut self,
+        segment: usize,
+        content: &Payload,
+        is_away: impl Fn(BrickId) -> bool,
+    ) -> Option<SegmentRecord> {
+        let record = self.stored.segments.remove(&(segment as u32))?;
+        let is_same = record.bytes as usize == content.len() && record.checksum == Some(content.checksum());
+        (is_same && !record.places.iter().any(|(_, brick)| is_away(*brick))).then_some(record)
+    }
+
+    pub(super) fn wake(&mut self, step: &mut Step<'_>) {
+        self.holds.iter_mut().for_each(|hold| hold.wake(step));
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.holds.iter().map(Hold::deadline).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Coding;
+
+    fn record(version: u64, content: &[u8]) -> SegmentRecord {
+        SegmentRecord {
+            version: ObjectVersion(version),
+            bytes: content.len() as u32,
+            checksum: Some(base::checksum(content)),
+            coding: Coding::Copies { blocks: 1 },
+            symbol_blocks: 1,
+            places: vec![(0, BrickId(1)), (1, BrickId(2))],
+        }
+    }
+
+    fn stored() -> PutProgress {
+        let mut stored = PutProgress::default();
+        [(0, 7, b"ab"), (1, 7, b"cd"), (4, 9, b"ef")].into_iter().for_each(|(segment, version, content)| {
+            stored.note(segment, record(version, content));
+        });
+        stored
+    }
+
+    #[test]
+    fn what_is_held_and_the_same_and_whole_is_taken_over() {
+        let mut earlier = Earlier::new(stored());
+        assert_eq!(earlier.versions(), [ObjectVersion(7), ObjectVersion(9)]);
+        earlier.are_gone(&[ObjectVersion(9)], 1000, Time(5));
+        assert_eq!(earlier.versions(), [ObjectVersion(7)]);
+        assert!(earlier.had(&[ObjectVersion(7)]) && !earlier.had(&[ObjectVersion(9)]));
+        let content = |content: &[u8; 2]| Payload::from(content.to_vec());
+        assert_eq!(earlier.take(0, &content(b"aX"), |_| false), None, "it has changed");
+        assert_eq!(earlier.take(4, &content(b"ef"), |_| false), None, "it is gone");
+        let taken = |mut earlier: Earlier, lost| earlier.take(1, &content(b"cd"), |brick| brick.0 == lost);
+        assert_eq!(taken(Earlier::new(stored()), 3), Some(record(7, b"cd")));
+        assert_eq!(taken(Earlier::new(stored()), 2), None, "a brick that has some of it is away");
+    }
+
+    #[test]
+    fn it_is_read_back_as_it_was_written_and_wild_bytes_are_refused() {
+        assert_eq!(PutProgress::from_bytes(&stored().to_bytes()), Ok(stored()));
+        let mut wild = PutProgress::default();
+        wild.note(FragmentId::SEGMENTS, record(7, b"ab"));
+        assert!(PutProgress::from_bytes(&wild.to_bytes()).is_err());
+    }
+
+    #[test]
+    fn of_too_many_tries_the_last_ones_count() {
+        let mut stored = PutProgress::default();
+        (0..300).for_each(|try_| stored.note(try_, record(u64::from(try_) + 1, b"ab")));
+        let versions = Earlier::new(stored).versions();
+        assert_eq!(
+            (versions.len(), versions[0], versions.last()),
+            (256, ObjectVersion(45), Some(&ObjectVersion(300)))
+        );
+    }
+}
