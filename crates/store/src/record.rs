@@ -178,7 +178,7 @@ impl FrameHeader {
         let half = |at: usize| u32::from_le_bytes(sector[at..at + 4].try_into().expect("four bytes"));
         let header = FrameHeader { position: word(8), length: word(16), records: half(24), sum: half(28) };
         let whole = word(0) == MAGIC && half(32) == checksum_append(seed, &sector[..32]);
-        let sound = header.length.is_multiple_of(BLOCK as u64) && header.length >= header.body_at() as u64;
+        let sound = header.length.is_multiple_of(BLOCK as u64) && header.length >= header.body_at();
         (whole && sound && header.position == position).then_some(header)
     }
 
@@ -191,9 +191,9 @@ impl FrameHeader {
         is_header && FrameHeader::decode(sector, word(8), seed).is_none()
     }
 
-    /// Where the blocks begin.
-    fn body_at(&self) -> usize {
-        (HEADER + self.records as usize).next_multiple_of(BLOCK)
+    /// Where the blocks begin. It is asked of headers that may be rubbish.
+    fn body_at(&self) -> u64 {
+        (HEADER as u64 + u64::from(self.records)).next_multiple_of(BLOCK as u64)
     }
 
     /// The records of a whole frame, which share its bytes; `None` when any of it does not match its checksum.
@@ -203,7 +203,7 @@ impl FrameHeader {
             return None;
         }
         let mut records = decode_records(encoded).ok()?;
-        let mut at = self.body_at();
+        let mut at = usize::try_from(self.body_at()).ok()?;
         for extent in records.iter_mut().flat_map(Record::extents_mut) {
             fill(extent, frame, &mut at)?;
         }
