@@ -12,6 +12,7 @@ mod latency;
 mod planned;
 mod reads;
 mod setup;
+mod sweeps;
 mod table1;
 mod update;
 
@@ -27,6 +28,10 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(fig10::FIG10),
         Box::new(homogeneous::Homogeneous),
         Box::new(latency::Latency),
+        Box::new(sweeps::DISKS),
+        Box::new(sweeps::SIZES),
+        Box::new(sweeps::BLOCKS),
+        Box::new(sweeps::COMPETING),
         Box::new(claimed::Claimed),
         Box::new(update::Update),
     ]

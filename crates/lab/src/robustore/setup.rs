@@ -40,7 +40,7 @@ pub(super) const ASSUMED: &[&str] = &[
 
 /// The baseline of section 4.1.2: 1 GB, in blocks of 1 MB, on 64 of 128 servers, 1 ms there and back. MB are 2^20 bytes.
 const BLOCKS: u32 = 1024;
-const MIB: u64 = 1 << 20;
+pub(super) const MIB: u64 = 1 << 20;
 const SERVERS: u32 = 128;
 const DISKS: u32 = 64;
 const ROUND_TRIP_MS: f64 = 1.0;
@@ -152,6 +152,12 @@ pub(super) struct Bed<'a> {
     pub(super) scale: Scale,
     pub(super) disks: Disks,
     pub(super) round_trip_ms: f64,
+    /// On so many disks is an object.
+    pub(super) spread: u32,
+    pub(super) blocks: u32,
+    pub(super) block_bytes: u64,
+    /// So many read at the same time.
+    pub(super) clients: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,7 +171,16 @@ pub(super) enum Disks {
 impl<'a> Bed<'a> {
     /// The baseline.
     pub(super) fn new(parameters: &'a Parameters, scale: Scale) -> Bed<'a> {
-        Bed { parameters, scale, disks: Disks::Mixed, round_trip_ms: ROUND_TRIP_MS }
+        Bed {
+            parameters,
+            scale,
+            disks: Disks::Mixed,
+            round_trip_ms: ROUND_TRIP_MS,
+            spread: DISKS,
+            blocks: BLOCKS,
+            block_bytes: MIB,
+            clients: 1,
+        }
     }
 }
 
@@ -215,24 +230,27 @@ impl Bed<'_> {
             Stored::Copies => 0.0,
             Stored::Lt => DECODE_MS / 1e3,
             // Nothing is solved before the last symbol has come.
-            Stored::Precoded => f64::from(BLOCKS) / self.parameters.number("solving_mb_s"),
+            Stored::Precoded => self.bytes() / MIB as f64 / self.parameters.number("solving_mb_s"),
         };
         let places = count("disk_places") as usize;
+        let objects = match self.scale {
+            Scale::Full => count("accesses") as u32,
+            Scale::Quick => (count("accesses") / QUICK).max(2) as u32,
+        };
         Accesses {
             writer: stored.writer(redundancy),
             readers: readers.iter().map(|(name, _)| *name).collect(),
             drives: format!("{:?} {} {}", self.disks, text("disk_rates"), text("disk_times")),
             cluster: self.cluster(),
             objects: Objects {
-                objects: match self.scale {
-                    Scale::Full => count("accesses") as u32,
-                    Scale::Quick => (count("accesses") / QUICK).max(2) as u32,
-                },
-                blocks: BLOCKS,
-                block_bytes: MIB,
+                // All that read at the same time have as many to compete with.
+                objects: objects.next_multiple_of(self.clients),
+                at_once: self.clients,
+                blocks: self.blocks,
+                block_bytes: self.block_bytes,
                 code: stored.code(),
-                symbols: (f64::from(BLOCKS) * (1.0 + redundancy / 100.0)) as u32,
-                bricks: DISKS,
+                symbols: (f64::from(self.blocks) * (1.0 + redundancy / 100.0)) as u32,
+                bricks: self.spread,
                 writing: match (&layout, what) {
                     (ObjectLayout::Even(_) | ObjectLayout::ByOtherPaces(_), Measures::Reads) => Writing::Laid,
                     (ObjectLayout::ByPace, _) | (_, Measures::Writes) => Writing::Put,
@@ -242,13 +260,18 @@ impl Bed<'_> {
                 strategies: readers.into_iter().map(|(_, strategy)| strategy).collect(),
                 order,
                 turns: Turns { order: Order::Arrival, places: Places(places), ..Turns::default() },
-                pause: until_quiet(places),
+                pause: until_quiet(places, self.block_bytes),
             },
             put_extra_s: metadata_s,
             get_extra_s: metadata_s + decode_s,
             planned: None,
             server_rates_mb_s: (0..SERVERS).map(|server| self.rate_mb_s(server)).collect(),
         }
+    }
+
+    /// Of an object.
+    fn bytes(self) -> f64 {
+        f64::from(self.blocks) * self.block_bytes as f64
     }
 
     fn mapping(self) -> Mapping {
@@ -338,8 +361,8 @@ fn brick(drive: DriveModel) -> BrickSpec {
 }
 
 /// For so long what was called off may go on: the slowest disk does all that it works on, and has a block to spare.
-fn until_quiet(places: usize) -> Duration {
-    Duration::from_secs_f64((places as f64 + 1.0) / SLOWEST_MB_S)
+fn until_quiet(places: usize, block_bytes: u64) -> Duration {
+    Duration::from_secs_f64((places as f64 + 1.0) * block_bytes as f64 / MIB as f64 / SLOWEST_MB_S)
 }
 
 /// How long the runs on a disk are that has this rate. The slowest disk has a movement for each 4 KiB, and the fastest none.

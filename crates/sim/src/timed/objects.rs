@@ -1,7 +1,7 @@
 //! One client that puts and gets large objects, each in one piece, and what that takes: in the place of a [`Load`](super::load::Load).
 //!
 //! The client is part of a gateway's process. It does one thing after another, each on bricks that are drawn anew, and lets all become
-//! quiet in between. Whether what it gets is what it put is checked each time.
+//! quiet in between. Where several compete, so many objects are got at the same time. Whether what it gets is what it put is checked each time.
 
 use super::cluster::Cluster;
 use super::grain::Grain;
@@ -18,6 +18,7 @@ use proto::fair::Shares;
 use proto::gateway::Segment;
 use proto::object::{AccessStrategy, Coding, Get, LtDecoder, Place, Placing, Put};
 use proto::seat::Turns;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::{FragmentId, Message, Packet, Service};
 
@@ -35,6 +36,8 @@ pub struct Objects {
     pub symbols: u32,
     /// On so many bricks, which are drawn anew for each object.
     pub bricks: u32,
+    /// So many objects are got at the same time, as if by as many clients.
+    pub at_once: u32,
     pub layout: ObjectLayout,
     pub writing: Writing,
     /// So many fragments are on their way to a brick at a time.
@@ -123,7 +126,7 @@ pub struct ObjectsMeasured {
 /// What is seen of transfers while they go on.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    ended: Option<Segment>,
+    ended: Vec<(u64, Segment)>,
     content_bytes: u64,
 }
 
@@ -134,8 +137,8 @@ impl Watch {
         }
     }
 
-    pub(crate) fn on_segment(&mut self, segment: Segment) {
-        self.ended = Some(segment);
+    pub(crate) fn on_segment(&mut self, tag: u64, segment: Segment) {
+        self.ended.push((tag, segment));
     }
 }
 
@@ -164,9 +167,11 @@ pub fn run(cluster: &Cluster, objects: &Objects, seed: u64) -> Result<ObjectsMea
     let gateways = timed.world.nodes.matching(|node| matches!(node.id(), NodeId::Gateway(_)));
     let (draw, begin) = (Draw::new(seed ^ 0x0b1e_c75e), timed.now());
     let mut client = Client { timed, objects, gateway: gateways[0], draw, events: 0, grain };
-    let measured: Result<Vec<_>, _> = (1..=u64::from(objects.objects)).map(|at| client.object(at)).collect();
+    let numbers: Vec<u64> = (1..=u64::from(objects.objects)).collect();
+    let measured: Result<Vec<_>, _> =
+        numbers.chunks(objects.at_once as usize).map(|numbers| client.objects(numbers)).collect();
     let simulated = client.timed.now().since(begin);
-    Ok(ObjectsMeasured { objects: measured?, simulated, events: client.events })
+    Ok(ObjectsMeasured { objects: measured?.concat(), simulated, events: client.events })
 }
 
 impl Objects {
@@ -175,6 +180,7 @@ impl Objects {
         match () {
             () if self.bricks as usize > bricks => refuse("objects on more bricks than there are"),
             () if self.bricks == 0 || self.blocks == 0 => refuse("objects on no bricks, or of no blocks"),
+            () if self.at_once == 0 => refuse("objects that nobody gets"),
             () if self.block_bytes == 0 || !self.block_bytes.is_multiple_of(BLOCK as u64) => {
                 refuse("objects of blocks that are not whole 4 KiB")
             }
@@ -221,37 +227,53 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Puts an object and gets it, and drops it.
-    fn object(&mut self, number: u64) -> Result<ObjectMeasured, TimedError> {
+    /// Puts objects one after another, gets them at the same time, and drops them.
+    fn objects(&mut self, numbers: &[u64]) -> Result<Vec<ObjectMeasured>, TimedError> {
+        let (mut puts, mut measured) = (Vec::new(), Vec::new());
+        for number in numbers {
+            let put = self.draw_put(*number)?;
+            let (took, places) = match (self.objects.writing, &put.placing) {
+                (Writing::Laid, Placing::Planned(plan)) => (Transferred::default(), self.lay(&put, plan)),
+                _ => self.put(*number, put.clone())?,
+            };
+            measured.push(ObjectMeasured { places, put: took, gets: Vec::new() });
+            puts.push(put);
+        }
+        for strategy in &self.objects.strategies {
+            let mut inputs = Vec::new();
+            for ((number, put), object) in numbers.iter().zip(&puts).zip(&measured) {
+                let get = Box::new(self.get_of(put, &object.places, *strategy));
+                inputs.push((*number, Input::Get { tag: *number, get }));
+            }
+            let ended = self.transfer(inputs)?;
+            for ((put, object), (took, segment)) in puts.iter().zip(&mut measured).zip(ended) {
+                match segment {
+                    Segment::Got(Ok(blocks)) if blocks == put.blocks => object.gets.push(took),
+                    Segment::Got(Ok(_)) => {
+                        return Err(TimedError::Failed("an object came back with other bytes".to_owned()));
+                    }
+                    other => return Err(TimedError::Failed(format!("a get ended with {other:?}"))),
+                }
+            }
+        }
+        puts.iter().for_each(|put| self.drop_version(put.version));
+        Ok(measured)
+    }
+
+    /// An object, and the bricks that it goes to.
+    fn draw_put(&mut self, number: u64) -> Result<Put, TimedError> {
         let all = self.timed.placed.order.len() as u32;
         let mut bricks: Vec<BrickId> = (1..=all).map(BrickId).collect();
         shuffle(&mut self.draw, &mut bricks);
         bricks.truncate(self.objects.bricks as usize);
-        let put = self.put_of(ObjectVersion(number), bricks)?;
-        let (measured, places) = match (self.objects.writing, &put.placing) {
-            (Writing::Laid, Placing::Planned(plan)) => (Transferred::default(), self.lay(&put, plan)),
-            _ => self.put(number, put.clone())?,
-        };
-        let mut gets = Vec::new();
-        for strategy in &self.objects.strategies {
-            let get = self.get_of(&put, &places, *strategy);
-            let (measured, segment) = self.transfer(Input::Get { tag: number, get: Box::new(get) })?;
-            match segment {
-                Segment::Got(Ok(blocks)) if blocks == put.blocks => gets.push(measured),
-                Segment::Got(Ok(_)) => {
-                    return Err(TimedError::Failed("an object came back with other bytes".to_owned()));
-                }
-                other => return Err(TimedError::Failed(format!("a get ended with {other:?}"))),
-            }
-        }
-        self.drop_version(put.version);
-        Ok(ObjectMeasured { places, put: measured, gets })
+        self.put_of(ObjectVersion(number), bricks)
     }
 
     fn put(&mut self, tag: u64, put: Put) -> Result<(Transferred, Vec<Place>), TimedError> {
-        match self.transfer(Input::Put { tag, put: Box::new(put) })? {
-            (measured, Segment::Put(Ok(places))) => Ok((measured, places)),
-            (_, other) => Err(TimedError::Failed(format!("a put ended with {other:?}"))),
+        let ended = self.transfer(vec![(tag, Input::Put { tag, put: Box::new(put) })])?;
+        match ended.into_iter().next() {
+            Some((measured, Segment::Put(Ok(places)))) => Ok((measured, places)),
+            other => Err(TimedError::Failed(format!("a put ended with {other:?}"))),
         }
     }
 
@@ -265,27 +287,35 @@ impl Client<'_> {
         places
     }
 
-    /// One put or get: what it took, and how it ended.
-    fn transfer(&mut self, input: Input) -> Result<(Transferred, Segment), TimedError> {
+    /// Puts or gets that begin at the same time, by their tags: what each took, and how it ended. What was sent is shared out evenly.
+    fn transfer(&mut self, inputs: Vec<(u64, Input)>) -> Result<Vec<(Transferred, Segment)>, TimedError> {
         let begin = self.timed.now();
         self.timed.world.watch = Some(Box::default());
-        self.timed.world.deliver(self.gateway, input);
-        let segment = loop {
+        let tags: Vec<u64> = inputs.iter().map(|(tag, _)| *tag).collect();
+        inputs.into_iter().for_each(|(_, input)| self.timed.world.deliver(self.gateway, input));
+        let mut ended = BTreeMap::new();
+        loop {
             let watch = self.timed.world.watch.as_mut().expect("transfers are watched");
-            if let Some(segment) = watch.ended.take() {
-                break segment;
+            let now = core::mem::take(&mut watch.ended);
+            ended.extend(now.into_iter().map(|(tag, segment)| (tag, (self.timed.now(), segment))));
+            if ended.len() == tags.len() {
+                break;
             }
             let Some(event) = self.timed.world.next_event() else {
                 return Err(TimedError::Failed("nothing happens any more".to_owned()));
             };
             self.events += 1;
             self.timed.world.on_event(event);
-        };
+        }
         let end = self.timed.now();
         self.timed.world.run_until((end + self.objects.pause).0);
         let watch = self.timed.world.watch.as_ref().expect("transfers are watched");
-        let sent_bytes = self.grain.on_disk(watch.content_bytes);
-        Ok((Transferred { took: end.since(begin), sent_bytes }, segment))
+        let sent_bytes = self.grain.on_disk(watch.content_bytes) / tags.len() as u64;
+        let ended = tags.iter().map(|tag| {
+            let (end, segment) = ended.remove(tag).expect("each has ended");
+            (Transferred { took: end.since(begin), sent_bytes }, segment)
+        });
+        Ok(ended.collect())
     }
 
     fn put_of(&mut self, version: ObjectVersion, bricks: Vec<BrickId>) -> Result<Put, TimedError> {

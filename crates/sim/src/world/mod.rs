@@ -324,7 +324,7 @@ impl World {
             }
             Output::Reply { tag, result, payload } => self.on_reply(tag, result, &payload),
             Output::Segment { tag, segment } => match &mut self.watch {
-                Some(watch) => watch.on_segment(segment),
+                Some(watch) => watch.on_segment(tag, segment),
                 None => self.on_segment(tag, segment),
             },
             Output::Object { tag, news } => self.on_object(tag, news),

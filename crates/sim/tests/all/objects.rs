@@ -41,6 +41,7 @@ fn plan(code: ObjectCode, copies: u32, layout: ObjectLayout, strategies: Vec<Acc
         block_bytes: MIB,
         code,
         symbols: BLOCKS * copies,
+        at_once: 1,
         bricks: BRICKS,
         layout,
         writing: Writing::Put,
@@ -164,6 +165,22 @@ fn what_lies_at_slow_disks_is_read_slowly() {
     };
     let (same, other) = (got(ObjectLayout::ByPace, Writing::Put), got(uneven, Writing::Laid));
     assert!(other > same, "{other} ms with other paces, {same} with those of the put");
+}
+
+#[test]
+fn clients_that_read_at_the_same_time_share_what_disks_give() {
+    let cluster = cluster(0, 1);
+    let window = 2;
+    let layout = ObjectLayout::ByPace;
+    let alone = plan(ObjectCode::Precoded, 2, layout, vec![AccessStrategy::Paced { window }]);
+    let together = Objects { objects: 4, at_once: 2, ..alone.clone() };
+    let one = ms(run(&cluster, &alone).gets[0]) as f64;
+    let measured = objects::run(&cluster, &together, 1).expect("it runs");
+    assert_eq!(measured.objects.len(), 4);
+    for object in measured.objects {
+        let of_two = ms(object.gets[0]) as f64 / one;
+        assert!((1.6..2.4).contains(&of_two), "each has half of it: {of_two}");
+    }
 }
 
 #[test]

@@ -1,0 +1,192 @@
+//! What the paper varied beside redundancy and latency, and shows nothing of: disks, the size of objects and of blocks. And what it names as open:
+//! several clients that read at the same time.
+
+use super::setup::{
+    self, BASELINE, Bed, FIGURES, MIB, Measures, PACED, PRECODED, RAID0, ROBUSTORE, RRAID_A, RRAID_S, Stored,
+    Striping,
+};
+use crate::cell::{Cell, Row};
+use crate::claim::{Claim, shape};
+use crate::error::LabError;
+use crate::experiment::{Experiment, Point, Runs, Scale, Table};
+use crate::parameters::Parameters;
+use crate::plot::{Axis, Chart, Series, Spot};
+
+/// Reads with one thing varied.
+pub(super) struct Sweep {
+    id: &'static str,
+    title: &'static str,
+    /// What is varied: the name of its column, what the picture's axis says, and its unit.
+    varied: &'static str,
+    axis: (&'static str, &'static str),
+    values: &'static [f64],
+    set: fn(Bed<'_>, f64) -> Bed<'_>,
+    expected: fn(&Figures<'_>) -> Vec<Claim>,
+}
+
+pub(super) const DISKS: Sweep = Sweep {
+    id: "robustore.disks",
+    title: "1 GB read, by the number of disks that it is on",
+    varied: "disks",
+    axis: ("disks of an object, of 128", ""),
+    values: &[8.0, 16.0, 32.0, 64.0, 128.0],
+    set: |bed, disks| Bed { spread: disks as u32, ..bed },
+    expected: |of| {
+        vec![
+            shape("RobuSTore's bandwidth, 128 disks over 8", of.ends(ROBUSTORE), [10.0, 20.0]),
+            shape("RAID-0's bandwidth, the same: the slowest disk decides", of.ends(RAID0), [1.0, 16.0]),
+            shape("RobuSTore over RAID-0, least of all", of.least(ROBUSTORE, RAID0), [1.0, 1e3]),
+            shape("lt-precoded, paced over RobuSTore, least of all", of.least(PACED, ROBUSTORE), [1.0, 1.5]),
+        ]
+    },
+};
+
+pub(super) const SIZES: Sweep = Sweep {
+    id: "robustore.sizes",
+    title: "Objects of 128 MB to 1 GB read from 64 disks",
+    varied: "object_mb",
+    axis: ("size of an object", "MB"),
+    values: &[128.0, 256.0, 512.0, 1024.0],
+    set: |bed, mb| Bed { blocks: mb as u32, ..bed },
+    expected: |of| {
+        vec![
+            shape("RobuSTore's bandwidth, 1 GB over 128 MB", of.ends(ROBUSTORE), [1.0, 2.0]),
+            shape("RobuSTore over RAID-0, least of all", of.least(ROBUSTORE, RAID0), [4.0, 1e3]),
+            shape("lt-precoded, paced over RobuSTore, least of all", of.least(PACED, ROBUSTORE), [1.0, 2.0]),
+        ]
+    },
+};
+
+pub(super) const BLOCKS: Sweep = Sweep {
+    id: "robustore.blocks",
+    title: "1 GB read in blocks of 0.5 to 4 MB",
+    varied: "block_mb",
+    axis: ("size of a block", "MB"),
+    values: &[0.5, 1.0, 2.0, 4.0],
+    set: |bed, mb| Bed { blocks: (1024.0 / mb) as u32, block_bytes: (mb * MIB as f64) as u64, ..bed },
+    expected: |of| {
+        vec![
+            // Slow disks have few blocks, and what they work on at the end is in vain.
+            shape("RobuSTore's bandwidth, 4 MB over 0.5 MB", of.ends(ROBUSTORE), [0.5, 1.0]),
+            shape("lt-precoded, paced: the same", of.ends(PACED), [0.5, 1.0]),
+            shape("RobuSTore over RAID-0, least of all", of.least(ROBUSTORE, RAID0), [4.0, 1e3]),
+        ]
+    },
+};
+
+pub(super) const COMPETING: Sweep = Sweep {
+    id: "robustore.competing",
+    title: "Several clients read 1 GB each at the same time, from 64 of the same 128 disks",
+    varied: "clients",
+    axis: ("clients", ""),
+    values: &[1.0, 2.0, 4.0, 8.0],
+    set: |bed, clients| Bed { clients: clients as u32, ..bed },
+    expected: |of| {
+        vec![
+            // Two of them have as many disks as there are.
+            shape(
+                "RobuSTore: all bandwidths together, 8 clients over 1",
+                8.0 * of.ends(ROBUSTORE),
+                [1.0, 2.0],
+            ),
+            shape("lt-precoded, paced: the same", 8.0 * of.ends(PACED), [1.0, 2.0]),
+            shape("RobuSTore over RAID-0, least of all", of.least(ROBUSTORE, RAID0), [1.0, 1e3]),
+            shape("lt-precoded, paced over RobuSTore, least of all", of.least(PACED, ROBUSTORE), [1.0, 2.0]),
+        ]
+    },
+};
+
+const SCHEMES: [&str; 6] = [RAID0, RRAID_S, RRAID_A, ROBUSTORE, PRECODED, PACED];
+
+/// What was measured, by scheme and value.
+struct Figures<'a> {
+    table: &'a Table<'a>,
+    sweep: &'a Sweep,
+}
+
+impl Figures<'_> {
+    /// MB/s.
+    fn bandwidth(&self, scheme: &str, value: f64) -> f64 {
+        let cells = [("scheme", Cell::from(scheme)), (self.sweep.varied, Cell::from(value))];
+        self.table.number(&cells, FIGURES[0])
+    }
+
+    /// The bandwidth at the last value over that at the first.
+    fn ends(&self, scheme: &str) -> f64 {
+        let [first, .., last] = self.sweep.values else { return f64::NAN };
+        self.bandwidth(scheme, *last) / self.bandwidth(scheme, *first)
+    }
+
+    /// The least of one bandwidth over another.
+    fn least(&self, scheme: &str, over: &str) -> f64 {
+        let values = self.table.distinct(self.sweep.varied);
+        let ratio = |value: f64| self.bandwidth(scheme, value) / self.bandwidth(over, value);
+        values.iter().filter_map(Cell::number).map(ratio).fold(f64::INFINITY, f64::min)
+    }
+}
+
+impl Experiment for Sweep {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn paper(&self) -> &str {
+        "robustore"
+    }
+
+    fn title(&self) -> &str {
+        self.title
+    }
+
+    fn assumptions(&self) -> Vec<&str> {
+        setup::ASSUMED.to_vec()
+    }
+
+    fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
+        let stored = [
+            (Stored::Copies, 0.0),
+            (Stored::Copies, BASELINE),
+            (Stored::Lt, BASELINE),
+            (Stored::Precoded, BASELINE),
+        ];
+        let values: Vec<f64> = match (scale, self.values) {
+            (Scale::Quick, [first, .., last]) => vec![*first, *last],
+            (_, values) => values.to_vec(),
+        };
+        let mut points = Vec::new();
+        for (stored, redundancy) in stored {
+            for value in &values {
+                let bed = (self.set)(Bed::new(parameters, scale), *value);
+                let accesses = bed.accesses((stored, Striping::Unbalanced), redundancy, Measures::Reads);
+                points.push(Point::new(accesses).with(self.varied, *value));
+            }
+        }
+        Ok(points)
+    }
+
+    fn rows(&self, runs: &Runs) -> Vec<Row> {
+        setup::rows(runs, false)
+    }
+
+    fn claims(&self, table: &Table) -> Vec<Claim> {
+        (self.expected)(&Figures { table, sweep: self })
+    }
+
+    fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
+        let series = SCHEMES.map(|scheme| {
+            let spot = |row: &Row| {
+                let Cell::Number(y, ci95) = row.get(FIGURES[0])? else { return None };
+                Some(Spot { x: row.get(self.varied)?.number()?, y: *y, ci95: *ci95 })
+            };
+            let cells = [("scheme", Cell::from(scheme))];
+            Series { name: scheme.to_owned(), spots: table.select(&cells).filter_map(spot).collect() }
+        });
+        let x = Axis::new(self.axis.0, self.axis.1);
+        let y = Axis::new("bandwidth of a read", "MB/s").logarithmic();
+        vec![Chart::lines(self.id, self.title, x, y, series.into())]
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![setup::MB_NOTE.to_owned()]
+    }
+}
