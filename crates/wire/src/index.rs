@@ -62,7 +62,8 @@ pub enum IndexRequest {
     /// Names of a bucket that begin with `prefix` and come behind `after`, in order.
     List { bucket: String, prefix: String, after: Option<String>, limit: u32 },
     /// These versions are still being put or read: hold them for another while. At most [`crate::object::VERSIONS_MAX`].
-    Hold { versions: Vec<ObjectVersion> },
+    /// With `only_open` those that are not held open for a put count as gone: they are visible, were it, or are becoming it.
+    Hold { versions: Vec<ObjectVersion>, only_open: bool },
     /// Nobody puts this version any more.
     Abandon { version: ObjectVersion },
     /// Which of these will never be visible or read again? At most [`crate::object::VERSIONS_MAX`].
@@ -152,6 +153,7 @@ impl IndexRequest {
             IndexRequest::Patch { .. } => Version(15),
             IndexRequest::Open { keep_ns: 1.., .. } => Version(16),
             IndexRequest::Commit { parts, .. } if !parts.is_empty() => Version(16),
+            IndexRequest::Hold { only_open: true, .. } => Version(16),
             _ => Version(13),
         }
     }
@@ -220,7 +222,7 @@ wire_struct!(ObjectInfo { version, bytes, checksum, put_ms });
 wire_enum!(Condition { 0 => Always, 1 => Absent, 2 => Is(version) });
 wire_enum!(IndexRequest {
     0 => Open { name; since 16: keep_ns }, 1 => Commit { name, condition, info, manifest; since 16: parts }, 2 => Look { name },
-    3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions },
+    3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions; since 16: only_open },
     6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version }, 9 => Amend { version, was, manifest },
     10 => Patch { name, base, was, shares, info, manifest },
 });

@@ -20,7 +20,9 @@ pub fn make_dir(dir: &Path) -> Result<()> {
 
 /// Replaces `path` with `content` (mode 0600): after a crash there is the old file or the new one.
 pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    let temporary = path.with_extension("new");
+    // A name that nobody else has: the folder may be a user's.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
     let write = || -> std::io::Result<()> {
         let _ = fs::remove_file(&temporary);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;

@@ -89,6 +89,11 @@ impl Held {
         matches!(self.states.get(&version), Some(State::Open { name, .. }) if name == of)
     }
 
+    /// Whether it is being put, under whatever name, and nobody makes it visible yet.
+    pub(super) fn is_being_put(&self, version: ObjectVersion) -> bool {
+        matches!(self.states.get(&version), Some(State::Open { .. }))
+    }
+
     pub(super) fn was_visible(&self, version: ObjectVersion) -> bool {
         matches!(self.states.get(&version), Some(State::Past { .. }))
     }

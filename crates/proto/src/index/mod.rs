@@ -212,8 +212,8 @@ impl Index {
                 let gathered = Gathered::Listed { objects: Vec::new(), more: false, limit: limit as usize };
                 self.gather(now, asker, gathered, asks);
             }
-            IndexRequest::Hold { versions } => {
-                let asks = self.by_shard(versions, |versions| Ask::Hold { versions });
+            IndexRequest::Hold { versions, only_open } => {
+                let asks = self.by_shard(versions, |versions| Ask::Hold { versions, only_open });
                 self.gather(now, asker, Gathered::Held(Vec::new()), asks);
             }
             IndexRequest::Gone { versions } => {
@@ -389,7 +389,7 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
             name.check().and(wrong)
         }
         IndexRequest::List { bucket, .. } => check_bucket(bucket),
-        IndexRequest::Hold { versions } | IndexRequest::Gone { versions }
+        IndexRequest::Hold { versions, .. } | IndexRequest::Gone { versions }
             if versions.len() > VERSIONS_MAX =>
         {
             Err(format!("{} versions are too many at a time", versions.len()))

@@ -28,7 +28,7 @@ pub(super) enum Ask {
     Change { name: ObjectName, change: Change },
     Look { name: ObjectName },
     List { bucket: String, prefix: String, after: Option<String>, limit: u32 },
-    Hold { versions: Vec<ObjectVersion> },
+    Hold { versions: Vec<ObjectVersion>, only_open: bool },
     Gone { versions: Vec<ObjectVersion> },
     Abandon { version: ObjectVersion },
     Manifest { version: ObjectVersion },
@@ -266,9 +266,13 @@ impl Shard {
                 let page = keys::page_of_names(&bucket, &prefix, after.as_deref(), limit);
                 self.read(vec![page], Reading::List { ticket, bucket, limit });
             }
-            Ask::Hold { versions } => {
+            Ask::Hold { versions, only_open } => {
                 let (mut gone, mut unknown) = (Vec::new(), Vec::new());
                 for version in versions {
+                    if only_open && !self.held.is_being_put(version) {
+                        gone.push(version);
+                        continue;
+                    }
                     match self.held.renew(now, version) {
                         Some(true) => {}
                         Some(false) => gone.push(version),

@@ -241,12 +241,12 @@ fn a_putter_that_slept_too_long_has_lost_and_one_that_renews_has_not() {
     let (slept, renewed) = (bench.open("k"), bench.open("k"));
     bench.pass(HOLD / 2);
     assert_eq!(
-        bench.call(IndexRequest::Hold { versions: vec![renewed] }),
+        bench.call(IndexRequest::Hold { versions: vec![renewed], only_open: false }),
         Ok(IndexReply::Held { gone: vec![] })
     );
     bench.pass(HOLD / 2);
     assert_eq!(bench.gone(&[slept, renewed]), [slept]);
-    let hold = IndexRequest::Hold { versions: vec![slept, renewed] };
+    let hold = IndexRequest::Hold { versions: vec![slept, renewed], only_open: false };
     assert_eq!(bench.call(hold), Ok(IndexReply::Held { gone: vec![slept] }));
     assert_eq!(bench.commit("k", slept, Condition::Always), Err(IndexError::Expired));
     assert_eq!(bench.commit("k", renewed, Condition::Always), Ok(IndexReply::Committed));
@@ -491,13 +491,16 @@ fn what_an_interrupted_put_has_stored_is_kept_and_becomes_part_of_a_later_versio
     );
     assert!(matches!(commit(&mut bench, "k", second, &[second]), Err(IndexError::Invalid(_))));
     assert_eq!(
-        bench.call(IndexRequest::Hold { versions: vec![first] }),
+        bench.call(IndexRequest::Hold { versions: vec![first], only_open: true }),
         Ok(IndexReply::Held { gone: vec![] })
     );
     bench.pass(KEEP - Duration::from_secs(1));
     assert_eq!(commit(&mut bench, "k", second, &[first]), Ok(IndexReply::Committed));
     assert_eq!(commit(&mut bench, "k", first, &[]), Err(IndexError::Expired), "it is a part of another one");
     assert_eq!(bench.visible("k"), Some(second));
+    // Whoever has old notes learns that these are no more to be gone on with, although they are there.
+    let hold = |only_open| IndexRequest::Hold { versions: vec![first, second], only_open };
+    assert_eq!(bench.call(hold(true)), Ok(IndexReply::Held { gone: vec![first, second] }));
     bench.pass(KEEP);
     assert_eq!(bench.partly(&[first]), [share(first, &[(0, 2)])]);
     assert_eq!((bench.manifest(first), bench.gone(&[first, other])), (Ok(second), vec![other]));

@@ -32,7 +32,7 @@ impl Hold {
     pub(super) fn wake(&mut self, step: &mut Step<'_>) {
         if self.renew <= step.now {
             self.renew = step.now + self.length / 3;
-            step.ask(IndexRequest::Hold { versions: vec![self.version] });
+            step.ask(IndexRequest::Hold { versions: vec![self.version], only_open: false });
         }
     }
 }

@@ -66,7 +66,7 @@ pub enum ObjectNews {
     WantsContent {
         bytes: usize,
     },
-    /// A segment of a put that can go on later: it need not be put again.
+    /// A segment of a put that can go on later is stored: it need not be put again.
     Stored {
         segment: u32,
         record: SegmentRecord,
@@ -125,6 +125,18 @@ pub enum ObjectError {
     OutOfTurn,
     #[error("nobody wants it any more")]
     CalledOff,
+}
+
+impl ObjectError {
+    /// Whether the same wish may be fulfilled later.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            ObjectError::Index(IndexError::Busy | IndexError::Storage(_)) | ObjectError::NoAnswer => true,
+            ObjectError::InDoubt | ObjectError::TooFewBricks { .. } | ObjectError::CalledOff => true,
+            ObjectError::Put(error) => matches!(error, PutError::NoBrickTakesMore { .. }),
+            _ => false,
+        }
+    }
 }
 
 /// What is asked for, and told.

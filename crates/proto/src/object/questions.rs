@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn of_a_hold_only_what_is_gone_is_told() {
-        let hold = || IndexRequest::Hold { versions: vec![V] };
+        let hold = || IndexRequest::Hold { versions: vec![V], only_open: false };
         let held = |gone: &[ObjectVersion]| Ok(IndexReply::Held { gone: gone.to_vec() });
         assert_eq!(answers(hold(), &[held(&[V])]), Some(Answer::Gone(vec![V])));
         assert_eq!(

@@ -33,6 +33,11 @@ impl PutProgress {
         self.segments.insert(segment, record);
     }
 
+    /// Whether the segment is stored, and there.
+    pub fn has(&self, segment: u32, record: &SegmentRecord) -> bool {
+        self.segments.get(&segment) == Some(record)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
@@ -93,6 +98,11 @@ impl Earlier {
     pub(super) fn are_gone(&mut self, gone: &[ObjectVersion], held_ns: u64, now: Time) {
         self.stored.segments.retain(|_, segment| !gone.contains(&segment.version));
         self.holds = self.versions().into_iter().map(|version| Hold::new(version, held_ns, now)).collect();
+    }
+
+    /// The versions that are held, whether or not anything of them is taken over.
+    pub(super) fn held(&self) -> impl Iterator<Item = ObjectVersion> {
+        self.holds.iter().map(Hold::version)
     }
 
     /// Whether one of these was held.

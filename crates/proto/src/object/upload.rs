@@ -201,7 +201,7 @@ impl Uploading {
                 self.stage = match versions.is_empty() {
                     true => Stage::Putting(hold),
                     false => {
-                        step.ask(IndexRequest::Hold { versions });
+                        step.ask(IndexRequest::Hold { versions, only_open: true });
                         Stage::Renewing { hold, held_ns }
                     }
                 };
@@ -218,8 +218,14 @@ impl Uploading {
             // Another version has taken its place for so long that nobody keeps it any more. That is told when this one is to do so.
             (_, Answer::Gone(_)) => {}
             (Stage::Committing(hold), Answer::Told(Ok(IndexReply::Committed))) => {
-                let version = hold.version();
-                let info = self.info(version, &self.manifest());
+                let (version, manifest) = (hold.version(), self.manifest());
+                let info = self.info(version, &manifest);
+                // What is not taken over of earlier tries need not be kept.
+                let parts = manifest.shares(version);
+                let is_part = |version: ObjectVersion| parts.iter().any(|part| part.version == version);
+                self.earlier.held().filter(|version| !is_part(*version)).for_each(|version| {
+                    step.ask(IndexRequest::Abandon { version });
+                });
                 step.tell(ObjectNews::Put(Ok(info)));
                 return None;
             }
@@ -304,6 +310,7 @@ impl Uploading {
         };
         if checked.missing.is_empty() && checked.silent.is_empty() {
             self.segments.resize(self.segments.len().max(gap.segment + 1), None);
+            step.tell(ObjectNews::Stored { segment: gap.segment as u32, record: record.clone() });
             self.segments[gap.segment] = Some(record);
             return self.go_on(step);
         }
@@ -519,8 +526,9 @@ impl Uploading {
     }
 
     /// Whether somebody may go on with what is stored.
-    fn is_worth_keeping(&self, version: ObjectVersion) -> bool {
+    fn is_worth_keeping(&self, version: ObjectVersion, error: &ObjectError) -> bool {
         self.object.resumable.is_some()
+            && error.may_pass()
             && self.segments.iter().flatten().any(|segment| segment.version == version)
     }
 
@@ -534,9 +542,12 @@ impl Uploading {
             | Stage::Putting(hold)
             | Stage::Committing(hold)
             | Stage::Finding(hold)
-                if !self.is_worth_keeping(hold.version()) =>
+                if !self.is_worth_keeping(hold.version(), &error) =>
             {
                 step.call_off_questions();
+                if !error.may_pass() {
+                    self.earlier.held().for_each(|version| step.ask(IndexRequest::Abandon { version }));
+                }
                 step.ask(IndexRequest::Abandon { version: hold.version() });
                 self.stage = Stage::Abandoning(error);
                 Some(self)

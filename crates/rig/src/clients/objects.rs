@@ -122,6 +122,7 @@ pub(super) fn put_resumed(binary: &Path) -> Result<()> {
         value["stored_before_bytes"].as_u64().context("it says how much was stored before")
     };
     bed.kill_put(&put, &notes)?;
+    let old = fs::read(&notes)?;
     bed.cluster.directory.kill()?;
     bed.cluster.directory.start_again()?;
     // Until bricks have registered anew, nothing can be put; each try keeps what is stored.
@@ -138,6 +139,10 @@ pub(super) fn put_resumed(binary: &Path) -> Result<()> {
     ensure!(before >= 32 << 20, "{before} bytes were stored before");
     ensure!(!notes.exists(), "the notes of a put that is done stay");
     bed.reads(LARGE, 4)?;
+    // It ended after the object was stored, and before the notes were removed.
+    fs::write(&notes, &old)?;
+    let before = stored_before(&bed.object(&put)?)?;
+    ensure!(before == 0, "{before} bytes of an object that is visible were gone on with");
     // Its second segment changes, and brick 1 comes back with nothing.
     bed.kill_put(&put, &notes)?;
     bed.cluster.bricks[0].kill()?;

@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::{Context, Error, Result, anyhow};
 use host::{ObjectUser, Waker};
 use indicatif::ProgressBar;
-use proto::object::{ObjectNews, ObjectWish, SEGMENT_BYTES};
+use proto::object::{ObjectError, ObjectNews, ObjectWish, SEGMENT_BYTES};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -23,6 +23,8 @@ pub(super) struct Sent {
     pub(super) base: Option<ObjectInfo>,
     /// So much was sent.
     pub(super) bytes: u64,
+    /// Of that so much was stored by earlier tries.
+    pub(super) taken_over: u64,
     pub(super) seconds: f64,
 }
 
@@ -55,11 +57,17 @@ pub(super) fn send(
         false => "interrupted: nothing has changed",
     };
     let result = putter.end.unwrap_or_else(|| Err(anyhow!(why)));
+    let taken_over = putter.notes.as_ref().map_or(0, Notes::taken_over);
+    let result = result.map_err(|error| match error.downcast_ref() {
+        Some(ObjectError::CalledOff) => anyhow!(why),
+        _ => error,
+    });
     let info = match putter.notes {
         Some(notes) => notes.end(result)?,
         None => result?,
     };
-    Ok(Sent { info, base: putter.base, bytes: putter.sent, seconds: begun.elapsed().as_secs_f64() })
+    let seconds = begun.elapsed().as_secs_f64();
+    Ok(Sent { info, base: putter.base, bytes: putter.sent, taken_over, seconds })
 }
 
 /// By this machine's clock, in milliseconds since 1970.

@@ -53,7 +53,7 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         segment_bytes: SEGMENT_BYTES,
         service: Service::default(),
     };
-    let Sent { info, base, bytes, seconds } =
+    let Sent { info, base, bytes, seconds, .. } =
         content::send(global, &args.object, &args.file, ObjectWish::Patch(patch), None)?;
     let old_bytes = base.map_or(0, |base| base.bytes);
     let from = args.at.map_or(old_bytes, |at| at.0);

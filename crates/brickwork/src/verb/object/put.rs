@@ -16,11 +16,12 @@ use wire::{Condition, ObjectName, Service};
 #[command(after_help = "\
 When the command succeeds the object is on stable storage, and survives the loss of as many bricks as --survive says. An object
 of that name is replaced at once as a whole. When the command is interrupted before all content was sent, nothing is seen of
-the object, and the space of what was sent is given back within some minutes.
+the object. Without --resume the space of what was sent is given back within some minutes.
 
-With --resume NOTES it notes in the file NOTES what is stored. When it is interrupted, however that comes, the same command goes
-on: it reads the content from its beginning, and sends those segments of 32 MiB that are not stored, or have changed since. What is
-stored is kept for a day. NOTES goes when the object is there.
+With --resume NOTES the command notes in the file NOTES which segments of 32 MiB are stored; the file is made if it is not there.
+After an interruption of any kind give the same command once more: it reads the content from its beginning, and sends the
+segments that are not stored, or have changed since. What is stored is kept for a day. NOTES is removed when the object is
+stored. To give up, remove NOTES.
 
 Examples:
   brickwork object put backup.tar backups/monday.tar
@@ -63,20 +64,22 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         resumable: notes.as_ref().map(Notes::resumable),
         service: Service::default(),
     };
-    let resumed_bytes = notes.as_ref().map(Notes::stored_bytes);
-    let Sent { info, seconds, .. } =
+    let is_resumable = notes.is_some();
+    let Sent { info, taken_over, seconds, .. } =
         content::send(global, &args.object, &args.file, ObjectWish::Put(object), notes)?;
     if global.json {
         let mut value = info_json(&args.object, &info);
         value["seconds"] = seconds.into();
-        if let Some(bytes) = resumed_bytes {
-            value["stored_before_bytes"] = bytes.into();
+        if is_resumable {
+            value["stored_before_bytes"] = taken_over.into();
         }
         output::print_json(&value);
         return Ok(());
     }
-    let before = resumed_bytes.filter(|bytes| *bytes > 0);
-    let before = before.map(|bytes| format!(" ({} were stored before)", Bytes(bytes))).unwrap_or_default();
+    let before = match taken_over {
+        0 => String::new(),
+        bytes => format!(" ({} were stored before)", Bytes(bytes)),
+    };
     println!(
         "Put {}: {}{before} in {seconds:.1} s, version {:016x}.",
         args.object,

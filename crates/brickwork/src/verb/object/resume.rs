@@ -5,8 +5,8 @@
 
 use crate::config::Bytes;
 use crate::security::files;
-use anyhow::{Context, Result, anyhow, bail};
-use proto::object::{PutProgress, Resumable, SegmentRecord};
+use anyhow::{Context, Error, Result, anyhow, bail};
+use proto::object::{ObjectError, PutProgress, Resumable, SegmentRecord};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ pub(super) struct Notes {
     object: ObjectName,
     survive: u32,
     stored: PutProgress,
+    /// So much was stored before, and need not be put again.
+    taken_over: u64,
 }
 
 impl Notes {
@@ -34,7 +36,7 @@ impl Notes {
             Err(error) if error.kind() == ErrorKind::NotFound => PutProgress::default(),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         };
-        let notes = Notes { path, object: object.clone(), survive, stored };
+        let notes = Notes { path, object: object.clone(), survive, stored, taken_over: 0 };
         // That it can be written is known before anything is sent.
         notes.write()?;
         Ok(notes)
@@ -44,27 +46,42 @@ impl Notes {
         Resumable { keep: KEEP, stored: self.stored.clone() }
     }
 
-    pub(super) fn stored_bytes(&self) -> u64 {
-        self.stored.bytes()
+    pub(super) fn taken_over(&self) -> u64 {
+        self.taken_over
     }
 
     /// One more segment is stored.
     pub(super) fn note(&mut self, segment: u32, record: SegmentRecord) -> Result<()> {
+        if self.stored.has(segment, &record) {
+            self.taken_over += u64::from(record.bytes);
+            return Ok(());
+        }
         self.stored.note(segment, record);
         self.write()
     }
 
     /// The put has ended. Where it has failed, and can go on, that is said.
     pub(super) fn end(self, result: Result<ObjectInfo>) -> Result<ObjectInfo> {
-        if result.is_ok() || self.stored.is_empty() {
-            let removed = fs::remove_file(&self.path);
-            removed.with_context(|| format!("cannot remove {}", self.path.display()))?;
-            return result;
+        let may_go_on = |error: &Error| error.downcast_ref::<ObjectError>().is_none_or(ObjectError::may_pass);
+        match result {
+            Err(error) if !self.stored.is_empty() && may_go_on(&error) => {
+                let stored = Bytes(self.stored.bytes());
+                Err(anyhow!(
+                    "{error:#}\nUp to {stored} are stored, and kept for a day: the same command goes on from there"
+                ))
+            }
+            result => {
+                if let Err(error) = fs::remove_file(&self.path)
+                    && error.kind() != ErrorKind::NotFound
+                {
+                    eprintln!(
+                        "brickwork: cannot remove {}, which is of no use any more: {error}",
+                        self.path.display()
+                    );
+                }
+                result
+            }
         }
-        let stored = Bytes(self.stored.bytes());
-        result.map_err(|error| {
-            anyhow!("{error:#}\n{stored} are stored, and kept for a day: the same command goes on from there")
-        })
     }
 
     fn write(&self) -> Result<()> {
@@ -86,13 +103,16 @@ fn read(content: &[u8], object: &ObjectName, survive: u32) -> Result<PutProgress
         bail!("it is damaged: its checksum differs. Remove it to put the object from the beginning");
     }
     let mut reader = wire::Reader::new(&content[HEAD.len()..]);
-    let noted = ObjectName::decode(&mut reader)?;
+    let (noted, survived) = (ObjectName::decode(&mut reader)?, u32::decode(&mut reader)?);
+    let stored = PutProgress::decode(&mut reader)?;
+    if stored.is_empty() {
+        return Ok(stored);
+    }
     if noted != *object {
         bail!("it is of a put of {noted}");
     }
-    let survived = u32::decode(&mut reader)?;
     if survived != survive {
         bail!("it is of a put with --survive {survived}");
     }
-    Ok(PutProgress::decode(&mut reader)?)
+    Ok(stored)
 }

@@ -78,11 +78,13 @@ impl Completions {
             let told = self.told.pop_front().expect("just seen");
             let client = self.clients.get_mut(&told.completion.request.client).filter(|_| is_kept);
             if let Some(completion) = client.and_then(|client| client.fading(&told.completion)) {
-                fading.push((completion, since));
+                // A floor stands for younger ones than that which it is told for first.
+                let is_again = completion.as_floor().is_none() || told.completion.as_floor().is_some();
+                fading.push((completion, is_again.then_some(since)));
             }
         }
         for (completion, since) in &fading {
-            self.tell(*completion, Some(*since));
+            self.tell(*completion, *since);
         }
         fading.into_iter().map(|(completion, _)| completion).collect()
     }

@@ -135,6 +135,8 @@ struct WentOn {
     parts: Vec<Share>,
     /// Which segments were put.
     put: Vec<u32>,
+    /// Which versions the index need not keep any more.
+    abandoned: Vec<ObjectVersion>,
     /// What the next try would have.
     stored: PutProgress,
     news: Option<ObjectNews>,
@@ -151,10 +153,17 @@ fn go_on(
     let mut bench = Bench::new();
     let ObjectWish::Put(mut object) = put(0) else { unreachable!("a put") };
     let keep = Duration::from_secs(3600);
-    let mut went = WentOn { parts: Vec::new(), put: Vec::new(), stored: stored.clone(), news: None };
+    let mut went = WentOn {
+        parts: Vec::new(),
+        put: Vec::new(),
+        abandoned: Vec::new(),
+        stored: stored.clone(),
+        news: None,
+    };
     object.resumable = Some(Resumable { keep, stored });
     bench.wish(ObjectWish::Put(object));
-    let (parts, mut left) = (core::cell::RefCell::new(Vec::new()), content.to_vec());
+    let (parts, abandoned) = (core::cell::RefCell::new(Vec::new()), core::cell::RefCell::new(Vec::new()));
+    let mut left = content.to_vec();
     for _ in 0..12 {
         bench.directory(&[1], |request| {
             Some(match request {
@@ -162,15 +171,18 @@ fn go_on(
                     assert_eq!(*keep_ns, keep.as_nanos() as u64);
                     IndexReply::Opened { version: NEXT, held_ns: *keep_ns }
                 }
-                IndexRequest::Hold { versions } => {
-                    assert_eq!(versions[..], [V]);
+                IndexRequest::Hold { versions, only_open } => {
+                    assert_eq!((&versions[..], *only_open), (&[V][..], true));
                     IndexReply::Held { gone: gone.to_vec() }
                 }
                 IndexRequest::Commit { parts: of, .. } => {
                     parts.replace(of.clone());
                     IndexReply::Committed
                 }
-                IndexRequest::Abandon { version: NEXT } => IndexReply::Abandoned,
+                IndexRequest::Abandon { version } => {
+                    abandoned.borrow_mut().push(*version);
+                    IndexReply::Abandoned
+                }
                 other => panic!("{other:?}"),
             })
         });
@@ -205,7 +217,7 @@ fn go_on(
         }
     }
     assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty(), "{:?}", bench.objects.work);
-    went.parts = parts.into_inner();
+    (went.parts, went.abandoned) = (parts.into_inner(), abandoned.into_inner());
     went
 }
 
@@ -227,11 +239,14 @@ fn a_put_that_was_interrupted_goes_on_with_what_is_stored_and_still_the_same() {
         let went = go_on(stored.clone(), (gone, has_it), content, 9);
         assert!(matches!(went.news, Some(ObjectNews::Put(Ok(_)))), "{:?}", went.news);
         assert_eq!((&went.put[..], &went.parts[..]), (&[0, 1, 2][..], &[][..]));
+        let held = if gone.is_empty() { &[V][..] } else { &[] };
+        assert_eq!(went.abandoned, held, "what is of no use is not kept");
     }
     // It is interrupted once more: what was stored stays.
     let went = go_on(stored, (&[], true), &content, 1);
     assert_eq!(went.news, Some(ObjectNews::Put(Err(ObjectError::CalledOff))));
     assert_eq!((&went.put[..], went.stored.bytes()), (&[1][..], 8192));
+    assert_eq!(went.abandoned, []);
 }
 
 fn content(bytes: usize, is_last: bool) -> ObjectWish {
