@@ -62,7 +62,7 @@ pub enum IndexRequest {
     /// Names of a bucket that begin with `prefix` and come behind `after`, in order.
     List { bucket: String, prefix: String, after: Option<String>, limit: u32 },
     /// These versions are still being put or read: hold them for another while. At most [`crate::object::VERSIONS_MAX`].
-    /// With `only_open` those that are not held open for a put count as gone: they are visible, were it, or are becoming it.
+    /// With `only_open` only those that are held open for a put: those that are visible, were visible or are becoming visible count as gone.
     Hold { versions: Vec<ObjectVersion>, only_open: bool },
     /// Nobody puts this version any more.
     Abandon { version: ObjectVersion },

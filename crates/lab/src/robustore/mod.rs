@@ -8,7 +8,6 @@ mod fig2;
 mod fig8;
 mod fig9;
 mod homogeneous;
-mod latency;
 mod planned;
 mod reads;
 mod setup;
@@ -27,7 +26,7 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(fig9::FIG9),
         Box::new(fig10::FIG10),
         Box::new(homogeneous::Homogeneous),
-        Box::new(latency::Latency),
+        Box::new(sweeps::LATENCY),
         Box::new(sweeps::DISKS),
         Box::new(sweeps::SIZES),
         Box::new(sweeps::BLOCKS),

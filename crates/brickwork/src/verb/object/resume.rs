@@ -116,3 +116,45 @@ fn read(content: &[u8], object: &ObjectName, survive: u32) -> Result<PutProgress
     }
     Ok(stored)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(key: &str) -> ObjectName {
+        ObjectName { bucket: "abc".to_owned(), key: key.to_owned() }
+    }
+
+    #[test]
+    fn notes_are_read_back_and_those_of_something_else_are_refused() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("notes");
+        let record = SegmentRecord {
+            version: base::ObjectVersion(7),
+            bytes: 100,
+            checksum: Some(1),
+            coding: proto::object::Coding::Copies { blocks: 1 },
+            symbol_blocks: 1,
+            places: vec![(0, base::BrickId(1))],
+        };
+        let open = |key, survive| Notes::open(path.clone(), &named(key), survive);
+        // Those of a put of which nothing was stored are anybody's.
+        drop(open("mistyped", 2).expect("new notes"));
+        let mut notes = open("k", 1).expect("notes without a segment");
+        notes.note(0, record.clone()).expect("they can be written");
+        let mut notes = open("k", 1).expect("the same put");
+        assert_eq!(notes.stored.bytes(), 100);
+        notes.note(0, record).expect("it is there");
+        assert_eq!(notes.taken_over(), 100);
+        let why = |result: Result<Notes>| format!("{:#}", result.err().expect("it is refused"));
+        assert!(why(open("other", 1)).contains("of a put of abc/k"));
+        assert!(why(open("k", 2)).contains("--survive 1"));
+        let content = fs::read(&path).expect("they are there");
+        fs::write(&path, &content[..content.len() - 1]).expect("cut");
+        assert!(why(open("k", 1)).contains("damaged"));
+        fs::write(&path, "of a user").expect("something else");
+        assert!(why(open("k", 1)).contains("not a file that"));
+        assert_eq!(fs::read(&path).expect("it stays"), b"of a user");
+        assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1, "nothing is left beside them");
+    }
+}
