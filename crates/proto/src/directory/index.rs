@@ -91,9 +91,12 @@ impl Objects {
 }
 
 impl Desk {
-    /// All bricks, and which of them are to get fragments of new versions.
-    pub(super) fn places_of_fragments(&self, now: Time) -> Vec<BrickPlace> {
-        self.cluster.records.bricks.keys().filter_map(|brick| self.place_of_fragments(now, *brick)).collect()
+    /// All bricks, and which of them are to get fragments of new versions. `None` as long as it is not known who is there: a moment after a start
+    /// each brick that was not heard yet would seem to be away.
+    pub(super) fn places_of_fragments(&self, now: Time) -> Option<Vec<BrickPlace>> {
+        let bricks = self.cluster.records.bricks.keys();
+        let are_known = bricks.clone().all(|brick| self.cluster.leases.is_settled(now, *brick));
+        are_known.then(|| bricks.filter_map(|brick| self.place_of_fragments(now, *brick)).collect())
     }
 
     fn place_of_fragments(&self, now: Time, brick: BrickId) -> Option<BrickPlace> {

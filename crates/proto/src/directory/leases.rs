@@ -115,6 +115,12 @@ impl Leases {
         self.grace = now + self.with_drift(LEASES_MAX * self.lease_ns);
     }
 
+    /// Whether it is known if the brick is there: it was heard within a lease's time, or has been silent for longer than the directory may have been away.
+    pub(super) fn is_settled(&self, now: Time, brick: BrickId) -> bool {
+        let span = self.with_drift(self.length_ns(brick));
+        now > self.grace || self.bricks.get(&brick).is_some_and(|lease| now.since(lease.heard) < span)
+    }
+
     /// Bricks that were heard of within a lease's time.
     pub(super) fn is_alive(&self, now: Time, brick: BrickId) -> bool {
         let span = self.with_drift(self.length_ns(brick));

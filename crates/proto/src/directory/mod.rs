@@ -121,8 +121,10 @@ impl Directory {
                 self.objects.on_request(now, from, operation, *request, fx);
             }
             (NodeId::Gateway(_) | NodeId::Brick(_), Message::GetBricks { operation }) => {
-                let bricks = self.desk.places_of_fragments(now);
-                send(fx, from, Message::Bricks { operation, bricks });
+                // Without an answer it is asked again in a moment.
+                if let Some(bricks) = self.desk.places_of_fragments(now) {
+                    send(fx, from, Message::Bricks { operation, bricks });
+                }
             }
             (NodeId::Brick(brick), message) => self.on_brick(now, brick, message, fx),
             (

@@ -242,6 +242,28 @@ impl Stage {
     }
 }
 
+/// A put that came right after a start found no brick that takes objects; and what is stored of an interrupted one was taken for lost.
+#[test]
+fn after_a_start_nobody_is_told_of_bricks_before_it_is_known_who_is_there() {
+    let mut stage = Stage::new(3);
+    let heard = |stage: &Stage| {
+        let places = stage.directory.desk.places_of_fragments(stage.now)?;
+        Some(places.iter().map(|place| place.is_heard).collect::<Vec<_>>())
+    };
+    assert_eq!(heard(&stage), Some(vec![true; 3]));
+    stage.restart();
+    assert_eq!(heard(&stage), None);
+    stage.run(2000);
+    assert_eq!(heard(&stage), Some(vec![true; 3]));
+    // One that does not come is away when the longest lease has passed.
+    stage.bricks.remove(&BrickId(3));
+    stage.restart();
+    stage.run(2000);
+    assert_eq!(heard(&stage), None);
+    stage.run(10_000);
+    assert_eq!(heard(&stage), Some(vec![true, true, false]));
+}
+
 fn brick_at(view: &GroupView, slot: usize) -> BrickId {
     view.members[slot]
 }
