@@ -171,6 +171,9 @@ impl System {
                     .to_owned(),
             );
         }
+        if cluster.bricks.iter().any(|brick| brick.background.is_some()) {
+            return Err("central has its disks for itself: no background".to_owned());
+        }
         let measured = central::run(cluster, workload, *length, seed);
         measured.map(|measured| (measured, Vec::new())).map_err(|error| error.to_string())
     }
@@ -183,10 +186,10 @@ fn percent(share: f64) -> String {
 
 fn describe_brick(brick: &BrickSpec) -> String {
     let BrickSpec { drive, options, policy, depth, stripe_bytes, run_bytes, speed, .. } = brick;
-    let BrickSpec { cache_bytes, journal_bytes, data_bytes, writes_through, .. } = brick;
+    let BrickSpec { cache_bytes, journal_bytes, data_bytes, writes_through, background, .. } = brick;
     let name = drive.name();
     format!(
-        "{name} {options:?} {policy:?} {depth} {stripe_bytes:?} {run_bytes:?} {speed:?} {cache_bytes} {journal_bytes} {data_bytes:?} {writes_through}"
+        "{name} {options:?} {policy:?} {depth} {stripe_bytes:?} {run_bytes:?} {speed:?} {cache_bytes} {journal_bytes} {data_bytes:?} {writes_through} {background:?}"
     )
 }
 

@@ -1,5 +1,6 @@
 //! What can be set about a modelled cluster.
 
+use super::background::Background;
 use base::Time;
 use model::drive::{DriveModel, DriveOptions, SECTOR_BYTES};
 use model::host::Costs;
@@ -83,6 +84,8 @@ pub struct BrickSpec {
     pub writes_through: bool,
     /// Bytes of data, which are spread evenly over the disk; as many as it has when absent.
     pub data_bytes: Option<u64>,
+    /// Other applications that share the disk. Its head must not be seen: it has `run_bytes`, `stripe_bytes`, or constant access times.
+    pub background: Option<Background>,
 }
 
 impl BrickSpec {
@@ -100,11 +103,17 @@ impl BrickSpec {
             cache_bytes: 0,
             journal_bytes: 64 << 20,
             data_bytes: None,
+            background: None,
         }
     }
 }
 
 impl BrickSpec {
+    /// Whether a brick chooses what its disk serves next by where the head is. Other disks serve in the order of arrival.
+    pub(crate) fn shows_heads(&self) -> bool {
+        self.depth == 1 && self.run_bytes.is_none() && self.drive.revolution_ns().is_some()
+    }
+
     /// Sectors that can hold data.
     pub fn data_sectors(&self) -> u64 {
         let all = self.drive.capacity_sectors();
@@ -312,6 +321,11 @@ pub enum ClusterError {
     /// Runs on several disks, or on one that serves several accesses at a time.
     #[error("brick {brick}: run_bytes is for one disk that serves one access at a time")]
     Runs { brick: usize },
+    /// Other applications at a disk whose brick chooses what is next, or that ask never or too often.
+    #[error(
+        "brick {brick}: background needs 1e-9 to 1e9 accesses a second, and a disk that serves in the order of arrival: give run_bytes or stripe_bytes"
+    )]
+    Background { brick: usize },
     #[error("there are {gateways} gateways: it needs 1 to 64")]
     Gateways { gateways: u32 },
     /// More gateways than machines of bricks for them.
@@ -389,6 +403,9 @@ fn validate_brick(brick: usize, spec: &BrickSpec) -> Result<(), ClusterError> {
     }
     if spec.run_bytes.is_some() && (spec.depth > 1 || spec.stripe_bytes.is_some()) {
         return Err(ClusterError::Runs { brick });
+    }
+    if spec.background.is_some_and(|background| spec.shows_heads() || !background.can_be()) {
+        return Err(ClusterError::Background { brick });
     }
     let is_ordered = spec.speed.is_sorted_by_key(|(at, _)| *at);
     if !is_ordered || spec.speed.iter().any(|(_, percent)| !(1..=100_000).contains(percent)) {

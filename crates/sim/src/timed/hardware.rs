@@ -1,5 +1,6 @@
 //! What a measured cluster is built of.
 
+use super::background::Coming;
 use super::cluster::{BrickSpec, Buses, ClaimOptions, Network};
 use super::device::{Device, Speeds};
 use super::grain::Grain;
@@ -57,7 +58,10 @@ pub(crate) struct ShelfDisk {
 struct Blind {
     devices: Devices,
     free: Vec<Time>,
+    /// Of the brick's accesses.
     served: Served,
+    /// Other applications' accesses. They are caught up with when the brick's next access comes: until then nobody sees what they did.
+    background: Option<Coming>,
 }
 
 enum Devices {
@@ -91,6 +95,14 @@ impl Devices {
                 Devices::Striped { stripe_bytes, disks }
             }
             (None, None) => Devices::One(Box::new(device(0))),
+        }
+    }
+
+    /// As [`Devices::find`], of a byte that is not the brick's.
+    fn find_bare(&mut self, offset: u64) -> (&mut dyn base::Device, Option<usize>, u64) {
+        match self {
+            Devices::Scattered(device) => (device.bare(), None, offset),
+            Devices::One(_) | Devices::Striped { .. } => self.find(offset),
         }
     }
 
@@ -134,13 +146,19 @@ impl Hardware {
         let speeds = Arc::new(Speeds::new(spec.speed.clone()));
         let turns = spec.drive.revolution_ns().is_some();
         let phase_ns = || if turns { draw.below(turn_ns) } else { 0 };
-        let blind = Blind {
+        let mut blind = Blind {
             devices: Devices::new(&spec, &speeds, phase_ns),
             free: vec![Time::ZERO; spec.depth.max(1) as usize],
             served: Served::default(),
+            background: None,
         };
         let kept = Rc::new(RefCell::new(Contents::new(draw.bits(), self.grain.keeps_content())));
         let (phase_ns, keeper) = (draw.below(turn_ns), self.keeper(id, &spec));
+        if let Some(background) = &spec.background {
+            // Drawn beside all else, so that the bricks are the same with it and without.
+            let draw = Draw::new(draw.clone().bits() ^ BACKGROUND);
+            blind.background = Some(Coming::new(background, spec.drive.capacity_sectors(), draw));
+        }
         vec![ShelfDisk { spec, claims, phase_ns, speeds, config, kept, keeper, blind }]
     }
 
@@ -151,6 +169,9 @@ impl Hardware {
         (self.is_exclusive && spec.cache_bytes > 0).then_some(Keeper { me, holders, policy, granule })
     }
 }
+
+/// What the draws of other applications are apart from a brick's.
+const BACKGROUND: u64 = 0x6f74_6865_7273;
 
 /// The stamp of what was laid on a disk: any tells that it is there.
 const LAID: Stamp = Stamp(1);
@@ -163,8 +184,9 @@ impl ShelfDisk {
 
     /// Its heads, where they are seen.
     pub(crate) fn heads(&self, now: Time) -> Option<Heads<Io>> {
-        let are_seen = self.spec.depth == 1 && self.spec.run_bytes.is_none();
-        self.spec.drive.revolution_ns().filter(|_| are_seen)?;
+        if !self.spec.shows_heads() {
+            return None;
+        }
         let drive = Drive::with_options(Arc::clone(&self.spec.drive), self.spec.options);
         let device = Box::new(Device::new(drive, self.phase_ns, Arc::clone(&self.speeds)));
         let data_bytes = self.spec.data_bytes;
@@ -217,20 +239,41 @@ impl ShelfDisk {
             IoKind::Write { offset, payload, .. } => (*offset, payload.len() as u64, true),
             IoKind::Flush => return now,
         };
-        let Blind { devices, free, served } = &mut self.blind;
-        let (device, disk, offset) = devices.find(offset);
-        let place = match disk {
-            Some(disk) => free.get_mut(disk),
-            None => free.iter_mut().min(),
-        };
-        let place = place.expect("a device takes something at a time");
-        let start = (*place).max(now);
-        let count = bytes.div_ceil(SECTOR_BYTES).max(1);
-        let sector = (offset / SECTOR_BYTES).min(device.capacity_sectors() - count);
-        let access = Access { sector, count: count as u32, is_write };
-        *place = device.serve(start, access);
-        served.busy += place.since(start);
+        self.blind.serve_background(now);
+        let Blind { devices, free, served, .. } = &mut self.blind;
+        let (start, done) = serve(devices.find(offset), free, now, (bytes, is_write));
+        served.busy += done.since(start);
         *if is_write { &mut served.writes } else { &mut served.reads } += 1;
-        *place
+        done
     }
+}
+
+impl Blind {
+    /// Other applications' accesses that have come by now are before all that comes later.
+    fn serve_background(&mut self, now: Time) {
+        let Blind { devices, free, background: Some(background), .. } = self else { return };
+        while let Some((at, shape)) = background.come_by(now) {
+            let place = devices.find_bare(shape.sector * SECTOR_BYTES);
+            serve(place, free, at, (u64::from(shape.count) * SECTOR_BYTES, shape.is_write));
+        }
+    }
+}
+
+/// From when to when a device serves an access of so many bytes that comes now, behind all that came before.
+fn serve(
+    (device, disk, offset): (&mut dyn base::Device, Option<usize>, u64),
+    free: &mut [Time],
+    now: Time,
+    (bytes, is_write): (u64, bool),
+) -> (Time, Time) {
+    let place = match disk {
+        Some(disk) => free.get_mut(disk),
+        None => free.iter_mut().min(),
+    };
+    let place = place.expect("a device takes something at a time");
+    let start = (*place).max(now);
+    let count = bytes.div_ceil(SECTOR_BYTES).max(1);
+    let sector = (offset / SECTOR_BYTES).min(device.capacity_sectors() - count);
+    *place = device.serve(start, Access { sector, count: count as u32, is_write });
+    (start, *place)
 }

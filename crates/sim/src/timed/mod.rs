@@ -5,10 +5,11 @@
 //! [shelf](crate::shelf) for its disk.
 //!
 //! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `grain` (what a block is), `hardware` (what the cluster is
-//! built of), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load`, `requests` and `routes` (what is asked of it), `packets` (what is counted of what machines
+//! built of), `background` (who else uses its disks), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load`, `requests` and `routes` (what is asked of it), `packets` (what is counted of what machines
 //! say), `conditions` (what happens to it, and what checkers and clients see), this file; [`objects`] (one client that puts and gets large objects, in
 //! the place of a load).
 
+mod background;
 pub mod cluster;
 mod conditions;
 mod crossed;
@@ -36,6 +37,7 @@ use crate::units::{MS, SECOND};
 use crate::world::event::{Event, Input};
 use crate::world::hosts::Who;
 use crate::world::{Kind, World};
+pub use background::Background;
 use base::{BrickId, NodeId, StreamId, Time};
 pub use cluster::{
     BrickSpec, Buses, CACHED, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Machines, Network, Scheme,

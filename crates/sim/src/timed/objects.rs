@@ -2,6 +2,9 @@
 //!
 //! The client is part of a gateway's process. It does one thing after another, each on bricks that are drawn anew, and lets all become
 //! quiet in between. Where several compete, so many objects are got at the same time. Whether what it gets is what it put is checked each time.
+//! In [`sequences`] puts and gets compete with each other instead.
+
+mod sequences;
 
 use super::cluster::Cluster;
 use super::grain::Grain;
@@ -18,7 +21,8 @@ use proto::fair::Shares;
 use proto::gateway::Segment;
 use proto::object::{AccessStrategy, Coding, Get, LtDecoder, Place, Placing, Put};
 use proto::seat::Turns;
-use std::collections::BTreeMap;
+pub use sequences::{SequencesMeasured, run_sequences};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use wire::{FragmentId, Message, Packet, Service};
 
@@ -147,26 +151,7 @@ impl Watch {
 /// # Errors
 /// When the cluster cannot be, or a put or a get fails.
 pub fn run(cluster: &Cluster, objects: &Objects, seed: u64) -> Result<ObjectsMeasured, TimedError> {
-    cluster.validate()?;
-    objects.validate(cluster.bricks.len())?;
-    let policy = policy::name(&cluster.scheme).ok_or(TimedError::Scheme(cluster.scheme.name()))?;
-    let order: Vec<usize> = (0..cluster.bricks.len()).collect();
-    // A gateway learns where all bricks are with its first volume, of which nothing is asked.
-    let volumes = vec![VolumeSpec::on(0, StreamId::default())];
-    let plans = volumes.iter().map(|volume| (volume.layout, volume.stream)).collect();
-    let sharing = Some(Sharing { volumes, turns: objects.turns, shares: Shares::default() });
-    let placed = Placed { order, replicas: 1, plans, sharing };
-    let (workload, length) =
-        (Workload::Stream(Box::new(core::iter::empty())), Length { warmup: 0, requests: 0 });
-    let grain = Grain::Blocks((objects.block_bytes / BLOCK as u64) as u32);
-    let conditions = Conditions::default();
-    let mut timed = Timed::new(cluster, (policy, placed), (workload, grain), (length, &conditions), seed);
-    timed.world.watch_no_more();
-    timed.set_up()?;
-    timed.world.watch = Some(Box::default());
-    let gateways = timed.world.nodes.matching(|node| matches!(node.id(), NodeId::Gateway(_)));
-    let (draw, begin) = (Draw::new(seed ^ 0x0b1e_c75e), timed.now());
-    let mut client = Client { timed, objects, gateway: gateways[0], draw, events: 0, grain };
+    let (mut client, begin) = Client::begin(cluster, objects, seed)?;
     let numbers: Vec<u64> = (1..=u64::from(objects.objects)).collect();
     let measured: Result<Vec<_>, _> =
         numbers.chunks(objects.at_once as usize).map(|numbers| client.objects(numbers)).collect();
@@ -227,15 +212,40 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
+    /// A client of a cluster that has come up, and the moment.
+    fn begin<'a>(
+        cluster: &Cluster,
+        objects: &'a Objects,
+        seed: u64,
+    ) -> Result<(Client<'a>, Time), TimedError> {
+        cluster.validate()?;
+        objects.validate(cluster.bricks.len())?;
+        let policy = policy::name(&cluster.scheme).ok_or(TimedError::Scheme(cluster.scheme.name()))?;
+        let order: Vec<usize> = (0..cluster.bricks.len()).collect();
+        // A gateway learns where all bricks are with its first volume, of which nothing is asked.
+        let volumes = vec![VolumeSpec::on(0, StreamId::default())];
+        let plans = volumes.iter().map(|volume| (volume.layout, volume.stream)).collect();
+        let sharing = Some(Sharing { volumes, turns: objects.turns, shares: Shares::default() });
+        let placed = Placed { order, replicas: 1, plans, sharing };
+        let (workload, length) =
+            (Workload::Stream(Box::new(core::iter::empty())), Length { warmup: 0, requests: 0 });
+        let grain = Grain::Blocks((objects.block_bytes / BLOCK as u64) as u32);
+        let conditions = Conditions::default();
+        let mut timed = Timed::new(cluster, (policy, placed), (workload, grain), (length, &conditions), seed);
+        timed.world.watch_no_more();
+        timed.set_up()?;
+        timed.world.watch = Some(Box::default());
+        let gateways = timed.world.nodes.matching(|node| matches!(node.id(), NodeId::Gateway(_)));
+        let (draw, begin) = (Draw::new(seed ^ 0x0b1e_c75e), timed.now());
+        Ok((Client { timed, objects, gateway: gateways[0], draw, events: 0, grain }, begin))
+    }
+
     /// Puts objects one after another, gets them at the same time, and drops them.
     fn objects(&mut self, numbers: &[u64]) -> Result<Vec<ObjectMeasured>, TimedError> {
         let (mut puts, mut measured) = (Vec::new(), Vec::new());
         for number in numbers {
             let put = self.draw_put(*number)?;
-            let (took, places) = match (self.objects.writing, &put.placing) {
-                (Writing::Laid, Placing::Planned(plan)) => (Transferred::default(), self.lay(&put, plan)),
-                _ => self.put(*number, put.clone())?,
-            };
+            let (took, places) = self.store(*number, &put, self.objects.writing)?;
             measured.push(ObjectMeasured { places, put: took, gets: Vec::new() });
             puts.push(put);
         }
@@ -247,13 +257,8 @@ impl Client<'_> {
             }
             let ended = self.transfer(inputs)?;
             for ((put, object), (took, segment)) in puts.iter().zip(&mut measured).zip(ended) {
-                match segment {
-                    Segment::Got(Ok(blocks)) if blocks == put.blocks => object.gets.push(took),
-                    Segment::Got(Ok(_)) => {
-                        return Err(TimedError::Failed("an object came back with other bytes".to_owned()));
-                    }
-                    other => return Err(TimedError::Failed(format!("a get ended with {other:?}"))),
-                }
+                check_got(put, segment)?;
+                object.gets.push(took);
             }
         }
         puts.iter().for_each(|put| self.drop_version(put.version));
@@ -267,6 +272,19 @@ impl Client<'_> {
         shuffle(&mut self.draw, &mut bricks);
         bricks.truncate(self.objects.bricks as usize);
         self.put_of(ObjectVersion(number), bricks)
+    }
+
+    /// An object comes to its bricks, unless it is laid there at once: where it is then.
+    fn store(
+        &mut self,
+        number: u64,
+        put: &Put,
+        writing: Writing,
+    ) -> Result<(Transferred, Vec<Place>), TimedError> {
+        match (writing, &put.placing) {
+            (Writing::Laid, Placing::Planned(plan)) => Ok((Transferred::default(), self.lay(put, plan))),
+            _ => self.put(number, put.clone()),
+        }
     }
 
     fn put(&mut self, tag: u64, put: Put) -> Result<(Transferred, Vec<Place>), TimedError> {
@@ -289,33 +307,58 @@ impl Client<'_> {
 
     /// Puts or gets that begin at the same time, by their tags: what each took, and how it ended. What was sent is shared out evenly.
     fn transfer(&mut self, inputs: Vec<(u64, Input)>) -> Result<Vec<(Transferred, Segment)>, TimedError> {
-        let begin = self.timed.now();
         self.timed.world.watch = Some(Box::default());
-        let tags: Vec<u64> = inputs.iter().map(|(tag, _)| *tag).collect();
-        inputs.into_iter().for_each(|(_, input)| self.timed.world.deliver(self.gateway, input));
+        let count = inputs.len() as u64;
+        let ended = self.drive(inputs.into_iter().map(|input| VecDeque::from([input])).collect())?;
+        self.be_quiet();
+        let watch = self.timed.world.watch.as_ref().expect("transfers are watched");
+        let sent_bytes = self.grain.on_disk(watch.content_bytes) / count;
+        Ok(ended.into_iter().map(|(took, segment)| (Transferred { took, sent_bytes }, segment)).collect())
+    }
+
+    /// Puts and gets by their tags, those of a sequence one after another, and all sequences at the same time: what each took, and how it
+    /// ended, sequence by sequence.
+    fn drive(
+        &mut self,
+        mut sequences: Vec<VecDeque<(u64, Input)>>,
+    ) -> Result<Vec<(Duration, Segment)>, TimedError> {
+        let tags: Vec<u64> = sequences.iter().flatten().map(|(tag, _)| *tag).collect();
+        let mut begun = BTreeMap::new();
+        for at in 0..sequences.len() {
+            self.begin_next(at, &mut sequences, &mut begun);
+        }
         let mut ended = BTreeMap::new();
-        loop {
-            let watch = self.timed.world.watch.as_mut().expect("transfers are watched");
-            let now = core::mem::take(&mut watch.ended);
-            ended.extend(now.into_iter().map(|(tag, segment)| (tag, (self.timed.now(), segment))));
-            if ended.len() == tags.len() {
-                break;
-            }
+        while ended.len() < tags.len() {
             let Some(event) = self.timed.world.next_event() else {
                 return Err(TimedError::Failed("nothing happens any more".to_owned()));
             };
             self.events += 1;
             self.timed.world.on_event(event);
+            let watch = self.timed.world.watch.as_mut().expect("transfers are watched");
+            for (tag, segment) in core::mem::take(&mut watch.ended) {
+                let (sequence, begin) = begun.remove(&tag).expect("what ends has begun");
+                ended.insert(tag, (self.timed.now().since(begin), segment));
+                self.begin_next(sequence, &mut sequences, &mut begun);
+            }
         }
-        let end = self.timed.now();
-        self.timed.world.run_until((end + self.objects.pause).0);
-        let watch = self.timed.world.watch.as_ref().expect("transfers are watched");
-        let sent_bytes = self.grain.on_disk(watch.content_bytes) / tags.len() as u64;
-        let ended = tags.iter().map(|tag| {
-            let (end, segment) = ended.remove(tag).expect("each has ended");
-            (Transferred { took: end.since(begin), sent_bytes }, segment)
-        });
-        Ok(ended.collect())
+        Ok(tags.iter().map(|tag| ended.remove(tag).expect("each has ended")).collect())
+    }
+
+    /// The next of a sequence begins now, if it has one more.
+    fn begin_next(
+        &mut self,
+        sequence: usize,
+        sequences: &mut [VecDeque<(u64, Input)>],
+        begun: &mut BTreeMap<u64, (usize, Time)>,
+    ) {
+        let Some((tag, input)) = sequences[sequence].pop_front() else { return };
+        begun.insert(tag, (sequence, self.timed.now()));
+        self.timed.world.deliver(self.gateway, input);
+    }
+
+    fn be_quiet(&mut self) {
+        let end = self.timed.now() + self.objects.pause;
+        self.timed.world.run_until(end.0);
     }
 
     fn put_of(&mut self, version: ObjectVersion, bricks: Vec<BrickId>) -> Result<Put, TimedError> {
@@ -418,6 +461,15 @@ impl Client<'_> {
             let packet = Packet::from(Message::DropVersions { versions: vec![version] });
             self.timed.world.deliver(node, Input::Packet { from, packet });
         }
+    }
+}
+
+/// That a get brought what was put.
+fn check_got(put: &Put, segment: Segment) -> Result<(), TimedError> {
+    match segment {
+        Segment::Got(Ok(blocks)) if blocks == put.blocks => Ok(()),
+        Segment::Got(Ok(_)) => Err(TimedError::Failed("an object came back with other bytes".to_owned())),
+        other => Err(TimedError::Failed(format!("a get ended with {other:?}"))),
     }
 }
 

@@ -29,6 +29,11 @@ impl Scattered {
         Scattered { device, run_bytes, left_over: 0, run: 0..0, places, pieces: HashMap::default() }
     }
 
+    /// The disk itself, for accesses to places of it that are not in runs.
+    pub(crate) fn bare(&mut self) -> &mut Device {
+        &mut self.device
+    }
+
     /// What begins at this sector lies in new room from now on.
     pub(crate) fn lay(&mut self, sector: u64, count: u64) {
         let pieces = self.find_room(count);

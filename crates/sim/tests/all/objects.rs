@@ -1,14 +1,15 @@
 //! Large objects that a client puts and gets in a world in which things take time.
 
 use core::time::Duration;
-use model::drive::DriveModel;
+use model::drive::{DriveModel, find};
 use proto::fair::Order;
 use proto::object::{AccessStrategy, LtDecoder};
 use proto::seat::{Places, Turns};
 use sim::timed::objects::{
     self, FragmentOrder, Mapping, ObjectCode, ObjectLayout, ObjectMeasured, Objects, Transferred, Writing,
 };
-use sim::timed::{BrickSpec, Cluster, Network, Scheme};
+use sim::timed::{Arrivals, Background, BrickSpec, Cluster, Locality, Mix, Network, Scheme, Sizes};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const BRICKS: u32 = 8;
@@ -180,6 +181,108 @@ fn clients_that_read_at_the_same_time_share_what_disks_give() {
     for object in measured.objects {
         let of_two = ms(object.gets[0]) as f64 / one;
         assert!((1.6..2.4).contains(&of_two), "each has half of it: {of_two}");
+    }
+}
+
+/// With so many reads of 4 KiB of other applications a second at each disk.
+fn shared(mut cluster: Cluster, arrivals: Arrivals, per_second: f64) -> Cluster {
+    let mix = Mix { reads: 1.0, sizes: Sizes::Fixed(8), locality: Locality::Uniform };
+    let background = Some(Background { per_second, arrivals, mix });
+    cluster.bricks.iter_mut().for_each(|brick| brick.background = background);
+    cluster
+}
+
+#[test]
+fn other_applications_take_their_part_of_a_disks_time() {
+    let objects = plan(ObjectCode::Copies, 1, EVEN, vec![AccessStrategy::Speculative]);
+    let objects = Objects { blocks: 8 * BLOCKS, symbols: 8 * BLOCKS, ..objects };
+    let alone = run(&cluster(0, 1), &objects);
+    for (arrivals, tolerance) in [(Arrivals::Regular, 0.05), (Arrivals::Poisson, 0.35)] {
+        // Half of the time: each access takes 20 ms.
+        let beside = run(&shared(cluster(0, 1), arrivals, 25.0), &objects);
+        for (alone, beside) in [(alone.put, beside.put), (alone.gets[0], beside.gets[0])] {
+            let longer = beside.took.as_secs_f64() / alone.took.as_secs_f64();
+            assert!((longer / 2.0 - 1.0).abs() < tolerance, "{arrivals:?}: {longer} times as long");
+        }
+        let sorted = |of: &ObjectMeasured| of.places.iter().copied().collect::<BTreeSet<_>>();
+        assert!(sorted(&alone) == sorted(&beside), "the bricks are the same");
+    }
+}
+
+/// What the RobuSTore experiments say of other applications: a disk that moves its arm for each run loses their part, and one that reads on loses more.
+#[test]
+fn to_return_to_a_long_run_costs_a_movement() {
+    let objects = plan(ObjectCode::Copies, 1, EVEN, vec![AccessStrategy::Speculative]);
+    let slower = |run_bytes, blocks: u32| {
+        let entry = find("robustore-disk").expect("the drive is in the library");
+        let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
+        let brick = BrickSpec { writes_through: true, run_bytes: Some(run_bytes), ..BrickSpec::new(drive) };
+        let cluster = Cluster { bricks: vec![brick; BRICKS as usize], ..cluster(0, 1) };
+        let objects = Objects { blocks, symbols: blocks, writing: Writing::Laid, ..objects.clone() };
+        let of = |cluster: &Cluster| run(cluster, &objects).gets[0].took.as_secs_f64();
+        of(&shared(cluster.clone(), Arrivals::Regular, 80.0)) / of(&cluster)
+    };
+    // 80 accesses of 7.5 ms are 60% of the time. They wait while the first block is read, and so a few blocks would not show all of it.
+    let (short_runs, one_run) = (slower(4096, 4 * BLOCKS), slower(1 << 40, 8 * BLOCKS));
+    assert!((2.2..2.8).contains(&short_runs), "{short_runs} times as long in short runs");
+    assert!(one_run > 2.9, "{one_run} times as long in one run");
+}
+
+#[test]
+fn background_needs_a_disk_that_serves_in_the_order_of_arrival() {
+    let objects = plan(ObjectCode::Copies, 1, EVEN, Vec::new());
+    let entry = find("robustore-disk").expect("the drive is in the library");
+    let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
+    let turning = Cluster { bricks: vec![BrickSpec::new(drive); BRICKS as usize], ..cluster(0, 1) };
+    for cluster in [shared(turning, Arrivals::Regular, 1.0), shared(cluster(0, 1), Arrivals::Regular, 0.0)] {
+        let why = objects::run(&cluster, &objects, 1).expect_err("it is refused").to_string();
+        assert!(why.contains("background"), "{why}");
+    }
+}
+
+#[test]
+fn a_client_alone_does_one_access_after_another() {
+    let objects = plan(ObjectCode::Copies, 1, EVEN, vec![AccessStrategy::Speculative]);
+    let objects = Objects { objects: 7, ..objects };
+    let measured = objects::run_sequences(&cluster(0, 1), &objects, (3, 2), 1).expect("it runs");
+    assert_eq!((measured.puts.len(), measured.gets.len()), (3, 4));
+    let alone = Duration::from_millis(u64::from(BLOCKS / BRICKS * FAST_MS) + 2);
+    assert!(measured.puts.iter().chain(&measured.gets).all(|took| *took == alone), "{measured:?}");
+}
+
+#[test]
+fn puts_and_gets_of_several_clients_compete() {
+    let alone = (BLOCKS / BRICKS * FAST_MS) as f64 / 1e3;
+    for strategy in [AccessStrategy::Speculative, AccessStrategy::Paced { window: 2 }] {
+        let objects = plan(ObjectCode::Precoded, 1, EVEN, vec![strategy]);
+        let objects = Objects { objects: 16, at_once: 2, ..objects };
+        let measured = objects::run_sequences(&cluster(0, 1), &objects, (8, 8), 1).expect("it runs");
+        assert_eq!((measured.puts.len(), measured.gets.len()), (8, 8));
+        let mean = |took: &[Duration]| {
+            took.iter().map(Duration::as_secs_f64).sum::<f64>() / took.len() as f64 / alone
+        };
+        let (puts, gets) = (mean(&measured.puts), mean(&measured.gets));
+        let both = (puts + gets) / 2.0;
+        assert!((1.5..2.2).contains(&both), "{strategy:?}: puts take {puts} times as long, gets {gets}");
+        let same = objects::run_sequences(&cluster(0, 1), &objects, (8, 8), 1).expect("it runs");
+        assert_eq!(measured, same);
+    }
+}
+
+#[test]
+fn sequences_that_cannot_be_are_refused() {
+    let strategies = vec![AccessStrategy::Speculative];
+    let sound = Objects { objects: 4, ..plan(ObjectCode::Precoded, 2, EVEN, strategies) };
+    let paces: Arc<[f64]> = vec![1.0; BRICKS as usize].into();
+    let layout = ObjectLayout::ByOtherPaces(paces);
+    let wrong = [
+        (sound.clone(), (5, 1)),
+        (sound.clone(), (1, 0)),
+        (Objects { strategies: Vec::new(), ..sound.clone() }, (1, 1)),
+        (Objects { layout, writing: Writing::Laid, ..sound }, (1, 1)),
+    ];
+    for (objects, mixed) in wrong {
+        assert!(objects::run_sequences(&cluster(0, 1), &objects, mixed, 1).is_err(), "{objects:?} {mixed:?}");
     }
 }
 
