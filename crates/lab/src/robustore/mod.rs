@@ -8,6 +8,7 @@ mod fig2;
 mod fig8;
 mod fig9;
 mod homogeneous;
+mod mixed;
 mod planned;
 mod reads;
 mod setup;
@@ -31,6 +32,8 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(sweeps::SIZES),
         Box::new(sweeps::BLOCKS),
         Box::new(sweeps::COMPETING),
+        Box::new(sweeps::BACKGROUND),
+        Box::new(mixed::Mixed),
         Box::new(claimed::Claimed),
         Box::new(update::Update),
     ]

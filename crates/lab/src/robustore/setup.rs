@@ -18,9 +18,9 @@ use proto::seat::{Places, Turns};
 use serde_json::json;
 use sim::timed::objects::{
     self, FragmentOrder, Mapping, ObjectCode, ObjectLayout, ObjectMeasured, Objects, ObjectsMeasured,
-    Transferred, Writing,
+    SequencesMeasured, Transferred, Writing,
 };
-use sim::timed::{BrickSpec, Cluster, Network, Scheme};
+use sim::timed::{Arrivals, Background, BrickSpec, Cluster, Locality, Mix, Network, Scheme, Sizes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,6 +37,11 @@ pub(super) const ASSUMED: &[&str] = &[
     "metadata_round_trips",
     "solving_mb_s",
 ];
+
+/// What experiments depend on that have other applications at the disks.
+pub(super) const ASSUMED_OF_BACKGROUND: &[&str] = &["background_arrivals", "background_kib"];
+
+const SECTORS_OF_KIB: u32 = 2;
 
 /// The baseline of section 4.1.2: 1 GB, in blocks of 1 MB, on 64 of 128 servers, 1 ms there and back. MB are 2^20 bytes.
 const BLOCKS: u32 = 1024;
@@ -158,6 +163,8 @@ pub(super) struct Bed<'a> {
     pub(super) block_bytes: u64,
     /// So many read at the same time.
     pub(super) clients: u32,
+    /// Accesses a second of other applications at each disk.
+    pub(super) background_per_second: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,6 +187,7 @@ impl<'a> Bed<'a> {
             blocks: BLOCKS,
             block_bytes: MIB,
             clients: 1,
+            background_per_second: 0.0,
         }
     }
 }
@@ -296,6 +304,9 @@ impl Bed<'_> {
             "constant" => rates.map(constant).collect(),
             other => panic!("the parameter file allows unknown disk times {other}"),
         };
+        let background = self.background();
+        let bricks: Vec<BrickSpec> =
+            bricks.into_iter().map(|brick| BrickSpec { background, ..brick }).collect();
         let network = Network { one_way_ns, client_one_way_ns: one_way_ns, ..Network::default() };
         let first = bricks[0].clone();
         Cluster {
@@ -304,6 +315,21 @@ impl Bed<'_> {
             exclusive: false,
             ..Cluster::uniform(first, SERVERS, SERVERS / 2, Scheme::Hash)
         }
+    }
+
+    /// Other applications' reads at each disk, each anywhere.
+    fn background(self) -> Option<Background> {
+        if self.background_per_second == 0.0 {
+            return None;
+        }
+        let sectors = self.parameters.count("background_kib") as u32 * SECTORS_OF_KIB;
+        let arrivals = match self.parameters.text("background_arrivals") {
+            "poisson" => Arrivals::Poisson,
+            "regular" => Arrivals::Regular,
+            other => panic!("the parameter file allows unknown arrivals {other}"),
+        };
+        let mix = Mix { reads: 1.0, sizes: Sizes::Fixed(sectors), locality: Locality::Uniform };
+        Some(Background { per_second: self.background_per_second, arrivals, mix })
     }
 
     fn rate_mb_s(self, server: u32) -> f64 {
@@ -413,6 +439,64 @@ impl Accesses {
     }
 }
 
+impl Bed<'_> {
+    /// Sequences of accesses to what is stored in this way, of which that part is writes: a job for each scheme that reads so.
+    pub(super) fn sequences(
+        self,
+        stored: (Stored, Striping),
+        redundancy: f64,
+        writes: f64,
+    ) -> Vec<Sequences> {
+        let written = || self.accesses(stored, redundancy, Measures::Writes);
+        let window = written().objects.window as usize;
+        let of_reader = |(scheme, strategy)| {
+            let mut accesses = written();
+            // Any part of a quarter is whole.
+            let objects = accesses.objects.objects.next_multiple_of(4);
+            accesses.objects = Objects { objects, strategies: vec![strategy], ..accesses.objects };
+            let length = self.parameters.count("sequence_accesses") as u32;
+            let writes = libm::round(f64::from(objects) * writes) as u32;
+            Sequences { scheme, accesses, writes, length }
+        };
+        stored.0.readers(redundancy, window).into_iter().map(of_reader).collect()
+    }
+}
+
+/// Reads and writes by one scheme, one after another, of each of several clients.
+pub(super) struct Sequences {
+    scheme: &'static str,
+    accesses: Accesses,
+    /// So many of all accesses are writes.
+    writes: u32,
+    /// Accesses of a client until all become quiet.
+    length: u32,
+}
+
+impl Job for Sequences {
+    fn describe(&self) -> serde_json::Value {
+        let mut all = self.accesses.describe();
+        all["job"] = json!("robustore sequences");
+        all["sequences"] = json!([self.scheme, self.writes, self.length]);
+        all
+    }
+
+    fn run(&self, seed: u64) -> Result<Sample, String> {
+        let Accesses { cluster, objects, put_extra_s, get_extra_s, .. } = &self.accesses;
+        let measured = objects::run_sequences(cluster, objects, (self.writes, self.length), seed)
+            .map_err(|error| error.to_string())?;
+        let SequencesMeasured { puts, gets, simulated, events } = measured;
+        let bytes = u64::from(objects.blocks) * objects.block_bytes;
+        let mut values = BTreeMap::new();
+        for (is_write, took, extra_s) in [(true, puts, *put_extra_s), (false, gets, *get_extra_s)] {
+            if !took.is_empty() {
+                let named = latencies(&took, bytes, extra_s);
+                values.extend(named.map(|(name, figure)| (key(self.scheme, is_write, name), figure)));
+            }
+        }
+        Ok(Sample { values, simulated_ns: simulated.as_nanos() as u64, events, ..Sample::default() })
+    }
+}
+
 impl Job for Accesses {
     fn describe(&self) -> serde_json::Value {
         let Accesses { writer, readers, drives, cluster, objects, put_extra_s, get_extra_s, .. } = self;
@@ -429,9 +513,8 @@ impl Job for Accesses {
         let bytes = u64::from(self.objects.blocks) * self.objects.block_bytes;
         let puts: Vec<Transferred> = objects.iter().map(|object| object.put).collect();
         let mut values = BTreeMap::new();
-        let mut add = |scheme: &str, is_write: bool, figures: [f64; 5]| {
-            let names = FIGURES.iter().zip(figures);
-            values.extend(names.map(|(name, figure)| (key(scheme, is_write, name), figure)));
+        let mut add = |scheme: &str, is_write: bool, figures: Vec<(&str, f64)>| {
+            values.extend(figures.iter().map(|(name, figure)| (key(scheme, is_write, name), *figure)));
         };
         if self.objects.writing == Writing::Put {
             add(self.writer, true, figures(&puts, bytes, self.put_extra_s));
@@ -456,18 +539,26 @@ pub(super) const MB_NOTE: &str =
 pub(super) const FIGURES: [&str; 5] =
     ["bandwidth_mb_s", "latency_s", "latency_sd_s", "io_overhead", "transfer_s"];
 
-fn figures(transferred: &[Transferred], bytes: u64, extra_s: f64) -> [f64; 5] {
-    let count = transferred.len() as f64;
-    let mean = |of: &dyn Fn(&Transferred) -> f64| transferred.iter().map(of).sum::<f64>() / count;
-    let latency_s = |of: &Transferred| of.took.as_secs_f64() + extra_s;
-    let mean_s = mean(&latency_s);
-    let squares: f64 = transferred.iter().map(|of| (latency_s(of) - mean_s) * (latency_s(of) - mean_s)).sum();
+fn figures(transferred: &[Transferred], bytes: u64, extra_s: f64) -> Vec<(&'static str, f64)> {
+    let took: Vec<Duration> = transferred.iter().map(|of| of.took).collect();
+    let overhead = |of: &Transferred| of.sent_bytes as f64 / bytes as f64 - 1.0;
+    let sum: f64 = transferred.iter().map(overhead).sum();
+    let mut figures = latencies(&took, bytes, extra_s).to_vec();
+    figures.push((FIGURES[3], sum / transferred.len() as f64));
+    figures
+}
+
+/// Those of the figures that follow from how long accesses took.
+fn latencies(took: &[Duration], bytes: u64, extra_s: f64) -> [(&'static str, f64); 4] {
+    let count = took.len() as f64;
+    let mean = |of: &dyn Fn(f64) -> f64| took.iter().map(|took| of(took.as_secs_f64())).sum::<f64>() / count;
+    let mean_s = mean(&|s| s + extra_s);
+    let squares = count * mean(&|s| (s + extra_s - mean_s) * (s + extra_s - mean_s));
     [
-        mean(&|of| bytes as f64 / MIB as f64 / latency_s(of)),
-        mean_s,
-        libm::sqrt(squares / (count - 1.0).max(1.0)),
-        mean(&|of| of.sent_bytes as f64 / bytes as f64 - 1.0),
-        mean(&|of| of.took.as_secs_f64()),
+        (FIGURES[0], mean(&|s| bytes as f64 / MIB as f64 / (s + extra_s))),
+        (FIGURES[1], mean_s),
+        (FIGURES[2], libm::sqrt(squares / (count - 1.0).max(1.0))),
+        (FIGURES[4], mean(&|s| s)),
     ]
 }
 
@@ -475,7 +566,7 @@ fn key(scheme: &str, is_write: bool, figure: &str) -> String {
     format!("{scheme} {} {figure}", if is_write { "write" } else { "read" })
 }
 
-/// A row for each scheme of each point: of writes, or of reads.
+/// A row for each scheme of each point: of writes, or of reads. It has what was measured of the figures.
 pub(super) fn rows(runs: &Runs, are_writes: bool) -> Vec<Row> {
     let of_copies = [RAID0, RRAID, RRAID_S, RRAID_A, PLANNED_COPIES];
     let schemes = of_copies.into_iter().chain([ROBUSTORE, PRECODED, PACED, CLAIMED, PLANNED]);
@@ -488,11 +579,11 @@ pub(super) fn rows(runs: &Runs, are_writes: bool) -> Vec<Row> {
             let row = labels
                 .cells()
                 .fold(Row::new().with("scheme", scheme), |row, (name, cell)| row.with(name, cell.clone()));
-            rows.push(
-                FIGURES.iter().fold(row, |row, figure| {
-                    row.with(*figure, sample.value(&key(scheme, are_writes, figure)))
-                }),
-            );
+            let with = |row: Row, figure: &&str| match sample.values.get(&key(scheme, are_writes, figure)) {
+                Some(value) => row.with(*figure, *value),
+                None => row,
+            };
+            rows.push(FIGURES.iter().fold(row, with));
         }
     }
     rows
