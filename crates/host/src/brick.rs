@@ -79,6 +79,7 @@ fn run_once(
         turns: Turns::default(),
         shares: Shares::default(),
         garbage_every: BrickConfig::GARBAGE_EVERY,
+        rebalance_above: BrickConfig::REBALANCE_ABOVE,
         run: draw_id(),
     };
     let machine = BrickNode::open(config, stores);

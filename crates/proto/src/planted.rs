@@ -36,6 +36,8 @@ pub enum Plant {
     ForgetsSharers,
     /// A version shares fragments of its base, wherever these are by now.
     SharesMoved,
+    /// A brick gives back what it has of a segment although the index has not noted that it is elsewhere.
+    GivesBackUnnoted,
 }
 
 /// The rules with this broken.
@@ -57,6 +59,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::ReplacesUnasked) => &ReplacesUnasked,
         Some(Plant::ForgetsSharers) => &ForgetsSharers,
         Some(Plant::SharesMoved) => &SharesMoved,
+        Some(Plant::GivesBackUnnoted) => &GivesBackUnnoted,
     }
 }
 
@@ -195,6 +198,15 @@ struct SharesMoved;
 
 impl Rules for SharesMoved {
     fn shares(&self, _is_there: bool) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct GivesBackUnnoted;
+
+impl Rules for GivesBackUnnoted {
+    fn gives_back(&self, _is_noted: bool) -> bool {
         true
     }
 }

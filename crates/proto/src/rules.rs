@@ -81,6 +81,11 @@ pub trait Rules: Debug + Sync {
         is_there
     }
 
+    /// Whether a brick gives back what it has of a segment, by whether the index has noted that nobody is to look for it there.
+    fn gives_back(&self, is_noted: bool) -> bool {
+        is_noted
+    }
+
     /// Whether a write within a stripe unit is one write.
     fn keeps_units_whole(&self) -> bool {
         true

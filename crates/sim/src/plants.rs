@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 18] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -20,10 +20,11 @@ pub const NAMES: [&str; 17] = [
     "restores_nothing",
     "forgets_sharers",
     "shares_moved",
+    "gives_back_unnoted",
 ];
 
 /// The last so many take objects to be found: where one of them is planted objects are put and read.
-const OF_OBJECTS_COUNT: usize = 6;
+const OF_OBJECTS_COUNT: usize = 7;
 pub(crate) const OF_OBJECTS: &[&str] = NAMES.split_at(NAMES.len() - OF_OBJECTS_COUNT).1;
 
 /// Each is found within so many seeds.
@@ -55,6 +56,7 @@ mod planted {
             "restores_nothing" => Plant::RestoresNothing,
             "forgets_sharers" => Plant::ForgetsSharers,
             "shares_moved" => Plant::SharesMoved,
+            "gives_back_unnoted" => Plant::GivesBackUnnoted,
             _ => return None,
         })
     }

@@ -280,16 +280,16 @@ impl Wire for ClusterId {
 /// Implements [`Wire`] for a struct: its fields in the order given, those behind `since N:` as in [`wire_enum`].
 #[macro_export]
 macro_rules! wire_struct {
-    ($name:ident { $($field:ident),* $(,)? $(; since $age:literal: $($late:ident),+)? }) => {
+    ($name:ident { $($field:ident),* $(,)? $(; since $age:literal: $($late:ident),+)* }) => {
         impl $crate::Wire for $name {
             fn encode(&self, out: &mut $crate::Writer<'_>) {
                 $($crate::Wire::encode(&self.$field, out);)*
-                $(if out.knows($age) { $($crate::Wire::encode(&self.$late, out);)+ })?
+                $(if out.knows($age) { $($crate::Wire::encode(&self.$late, out);)+ })*
             }
             fn decode(reader: &mut $crate::Reader<'_>) -> Result<Self, $crate::DecodeError> {
                 Ok($name {
                     $($field: $crate::Wire::decode(reader)?,)*
-                    $($($late: $crate::codec::since($age, reader)?,)+)?
+                    $($($late: $crate::codec::since($age, reader)?,)+)*
                 })
             }
         }

@@ -96,13 +96,15 @@ pub struct BrickPlace {
     pub is_lost: bool,
     /// Another number when it comes with other disks.
     pub disks: u64,
+    /// Of its disks; zero where some daemon does not know yet that fragments are moved.
+    pub capacity_bytes: u64,
 }
 
 /// The most versions that one message names.
 pub const VERSIONS_MAX: usize = 256;
 
 wire_struct!(FragmentId { version, segment, index });
-wire_struct!(BrickPlace { brick, address, takes_more, free_bytes; since 14: is_heard, is_evicted, is_lost, disks });
+wire_struct!(BrickPlace { brick, address, takes_more, free_bytes; since 14: is_heard, is_evicted, is_lost, disks; since 17: capacity_bytes });
 wire_enum!(FragmentOutcome { 0 => Done, 1 => Missing, 2 => Unreadable, 3 => NoSpace, 4 => Busy, 5 => Failed });
 
 #[cfg(test)]

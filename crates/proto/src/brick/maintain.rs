@@ -209,7 +209,7 @@ impl Brick {
         true
     }
 
-    fn carry_out(&mut self, now: Time, effect: Effect, fx: &mut Vec<BrickEffect>) {
+    pub(super) fn carry_out(&mut self, now: Time, effect: Effect, fx: &mut Vec<BrickEffect>) {
         match effect {
             Effect::Examine { question, group, span, width, verify } => {
                 self.with(now, fx, span, |participant, cx| {
@@ -243,6 +243,9 @@ impl Brick {
             Effect::Restore { tag, version, inspection } => {
                 let wish = ObjectWish::Restore { version, me: self.groups.me(), inspection };
                 self.restores.wish(now, tag, wish);
+            }
+            Effect::Rebalance { tag, wanted } => {
+                self.restores.wish(now, tag, ObjectWish::Rebalance(wanted));
             }
             Effect::ReadMore { tag } => self.restores.wish(now, tag, ObjectWish::More),
             Effect::LookAtBricks => self.restores.look_at_bricks(),

@@ -138,6 +138,8 @@ pub struct BrickConfig {
     pub shares: Shares,
     /// How long it waits before it looks for garbage of objects again.
     pub garbage_every: Duration,
+    /// It moves fragments of objects if its used share is by more than this above that of all bricks taken together.
+    pub rebalance_above: f64,
     /// Drawn by the driver, new for each run: an answer to what an earlier run asked is none to what this one asks.
     pub run: u64,
 }
@@ -145,6 +147,8 @@ pub struct BrickConfig {
 impl BrickConfig {
     /// Usually it looks for garbage as often as this.
     pub const GARBAGE_EVERY: Duration = Duration::from_secs(30);
+    /// Usually it moves fragments of objects if its used share is 5 points above that of all bricks taken together.
+    pub const REBALANCE_ABOVE: f64 = 0.05;
 }
 
 pub struct Brick {
@@ -190,6 +194,7 @@ impl Brick {
                 (config.id, recovered.len()),
                 membership::scrubbed(notes),
                 config.garbage_every,
+                config.rebalance_above,
                 now,
             ),
             restores: Restores::new(config.run),
@@ -219,6 +224,7 @@ impl Brick {
     pub fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
         self.groups.set_rules(rules);
         self.maintenance.set_rules(rules);
+        self.restores.set_rules(rules);
     }
 
     /// The identities of its disks, in order, before it is first woken. Where any is another than when its groups were
@@ -454,9 +460,15 @@ impl Brick {
         let stay = Stay::from(now);
         let request = FragmentRequest { from, operation, fragment, blocks, wish, service, stay };
         let is_put = request.wish.is_put();
-        if !request.is_valid() {
-            self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
-            let (outcome, wait) = (FragmentOutcome::Failed, Wait::default());
+        let refused = match request.is_valid() {
+            false => {
+                self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+                Some(FragmentOutcome::Failed)
+            }
+            true => (is_put && !self.restores.takes(fragment)).then_some(FragmentOutcome::Busy),
+        };
+        if let Some(outcome) = refused {
+            let wait = Wait::default();
             let message = match is_put {
                 true => Message::FragmentPut { operation, outcome, wait },
                 false => Message::Fragment { operation, outcome, wait },

@@ -39,6 +39,7 @@ impl Bench {
             turns: crate::seat::Turns::default(),
             shares: crate::fair::Shares::default(),
             garbage_every: BrickConfig::GARBAGE_EVERY,
+            rebalance_above: BrickConfig::REBALANCE_ABOVE,
             run: 0,
         };
         let brick = Brick::new(config, recovered, NOW);

@@ -163,19 +163,31 @@ impl Cluster {
         if since < Version::TOLD {
             return Ok(());
         }
-        let bricks = self.bricks_speak.iter().map(|(brick, speaks)| (brick.to_string(), *speaks));
-        let older = bricks.chain(self.gateways.speak()).find(|(_, speaks)| *speaks < since);
-        match older {
+        match self.older_than(since) {
             None => Ok(()),
-            Some((name, _)) => Err(AdminError::NotNow(format!(
+            Some(name) => Err(AdminError::NotNow(format!(
                 "{name} is of a release that does not know {protocol}: upgrade all bricks and gateways first"
             ))),
         }
     }
 
+    /// A daemon that was heard and does not speak this version.
+    pub(super) fn older_than(&self, since: Version) -> Option<String> {
+        // One that is to be emptied may never come again.
+        let stays = |(brick, _): &(&BrickId, &Version)| self.takes_part(**brick);
+        let bricks = self.bricks_speak.iter().filter(stays);
+        let bricks = bricks.map(|(brick, speaks)| (brick.to_string(), *speaks));
+        bricks.chain(self.gateways.speak()).find(|(_, speaks)| *speaks < since).map(|(name, _)| name)
+    }
+
+    /// Whether the brick is one that is not to be emptied.
+    fn takes_part(&self, brick: BrickId) -> bool {
+        self.records.bricks.get(&brick).is_some_and(|record| !record.evicted)
+    }
+
     /// Whether the brick may get groups at all.
     pub(super) fn takes_groups(&self, brick: BrickId) -> bool {
-        self.records.bricks.get(&brick).is_some_and(|record| !record.evicted) && !self.is_slow(brick)
+        self.takes_part(brick) && !self.is_slow(brick)
     }
 
     /// How bricks look after their blocks.

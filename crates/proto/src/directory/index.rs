@@ -5,7 +5,10 @@ use super::event::{DirectoryEffect, send};
 use super::members::{full, fullness};
 use crate::index::{Index, IndexConfig, IndexEffect, ShardEvent};
 use base::{BrickId, NodeId, Time};
-use wire::{BrickPlace, IndexError, IndexRequest, Message};
+use wire::{BrickPlace, IndexError, IndexRequest, Message, Version};
+
+/// From this version on daemons know that fragments are moved to bricks with more room.
+const MOVES: Version = Version(17);
 
 pub(super) struct Objects {
     index: Index,
@@ -96,10 +99,12 @@ impl Desk {
     pub(super) fn places_of_fragments(&self, now: Time) -> Option<Vec<BrickPlace>> {
         let bricks = self.cluster.records.bricks.keys();
         let are_known = bricks.clone().all(|brick| self.cluster.leases.is_settled(now, *brick));
-        are_known.then(|| bricks.filter_map(|brick| self.place_of_fragments(now, *brick)).collect())
+        // Who is older cannot read a manifest whose segments have moved.
+        let may_move = self.cluster.older_than(MOVES).is_none();
+        are_known.then(|| bricks.filter_map(|brick| self.place_of_fragments(now, *brick, may_move)).collect())
     }
 
-    fn place_of_fragments(&self, now: Time, brick: BrickId) -> Option<BrickPlace> {
+    fn place_of_fragments(&self, now: Time, brick: BrickId, may_move: bool) -> Option<BrickPlace> {
         let record = self.cluster.records.bricks.get(&brick)?;
         let status = self.cluster.leases.get(brick).map(|lease| &lease.status);
         let has_room = status.is_some_and(|status| fullness(status) < full::JOIN);
@@ -114,6 +119,7 @@ impl Desk {
             free_bytes: space.capacity_bytes.saturating_sub(space.used_bytes),
             is_lost: self.members.is_given_up(&self.cluster, now, brick),
             disks: record.disks.iter().fold(0, |all: u64, disk| all.rotate_left(7) ^ disk),
+            capacity_bytes: if may_move { space.capacity_bytes } else { 0 },
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The bricks, as the directory last said: where they are reached, and which of them take fragments of new versions.
 
+use super::access::Place;
 use crate::layout::placement::score;
 use base::{BrickId, NodeId, ObjectVersion, Time};
 use core::time::Duration;
@@ -67,6 +68,16 @@ impl Bricks {
         self.place(brick).is_some_and(|place| place.is_heard)
     }
 
+    /// Whether this one takes fragments of new versions.
+    pub(super) fn takes_more(&self, brick: BrickId) -> bool {
+        self.place(brick).is_some_and(|place| place.takes_more)
+    }
+
+    /// Another number when this one comes with other disks.
+    pub(super) fn disks(&self, brick: BrickId) -> u64 {
+        self.place(brick).map_or(0, |place| place.disks)
+    }
+
     /// Whether nothing can be had from this one now.
     pub(super) fn is_away(&self, brick: BrickId) -> bool {
         self.is_lost(brick) || !self.is_heard(brick)
@@ -76,8 +87,36 @@ impl Bricks {
         self.places.iter().find(|place| place.brick == brick)
     }
 
+    /// What is known of all bricks, for the brick `me`.
+    pub(super) fn room(&self, me: BrickId) -> Room {
+        let fills = Fills::of(&self.places);
+        let of_me = self.place(me).filter(|place| place.capacity_bytes > 0);
+        let excess = of_me.zip(fills).map(|(of_me, fills)| fills.excess(of_me) / capacity(of_me));
+        Room { fingerprint: self.fingerprint(), excess, is_evicted: self.is_evicted(me) }
+    }
+
+    /// Who is to have what the brick `me` has of a segment that is at these places; none where it is to stay. `draw` is an even number for each segment.
+    ///
+    /// So many segments leave a brick that it becomes as full as all bricks are on average, and a brick gets the more of them, the less it has.
+    /// Only a brick that has nothing of the segment gets any.
+    pub(super) fn better_place(&self, me: BrickId, places: &[Place], draw: u64) -> Option<BrickId> {
+        let fills = Fills::of(&self.places)?;
+        let of_me = self.place(me).filter(|place| is_weighed(place))?;
+        let share = fills.excess(of_me) / used(of_me).max(1.0);
+        if draw as f64 / u64::MAX as f64 >= share {
+            return None;
+        }
+        let has_none = |place: &&BrickPlace| places.iter().all(|(_, brick)| *brick != place.brick);
+        let takes = |place: &&BrickPlace| place.takes_more && is_weighed(place);
+        let takers = self.places.iter().filter(takes).filter(has_none);
+        let room = |place: &BrickPlace| (-fills.excess(place)) as u64;
+        let takers = takers.filter(|place| room(place) > 0);
+        let scored = takers.map(|place| (score(drawn(draw, place.brick), room(place)), place.brick));
+        scored.max_by(|(left, _), (right, _)| left.total_cmp(right)).map(|(_, brick)| brick)
+    }
+
     /// A number that is another one when a brick is lost, comes, or has other disks than before.
-    pub(super) fn fingerprint(&self) -> u64 {
+    fn fingerprint(&self) -> u64 {
         let mix = |all: u64, of: u64| (all.rotate_left(9) ^ of).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let of =
             |place: &BrickPlace| mix(mix(u64::from(place.brick.0), u64::from(place.is_lost)), place.disks);
@@ -123,6 +162,50 @@ impl Bricks {
     }
 }
 
+/// What is known of all bricks, for one of them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Room {
+    /// Another number when a brick is lost, comes, or has other disks than before.
+    pub fingerprint: u64,
+    /// By how much the brick is fuller than all bricks are on average, as a share of its capacity; negative where it is emptier. None where
+    /// some daemon does not know that fragments can be moved.
+    pub excess: Option<f64>,
+    /// Whether the brick is to be emptied.
+    pub is_evicted: bool,
+}
+
+/// How full bricks are.
+struct Fills {
+    /// Of all together, from 0 to 1.
+    mean: f64,
+}
+
+impl Fills {
+    /// None where nobody has said how large it is.
+    fn of(places: &[BrickPlace]) -> Option<Fills> {
+        let weighed = || places.iter().filter(|place| is_weighed(place));
+        let all: f64 = weighed().map(capacity).sum();
+        (all > 0.0).then(|| Fills { mean: weighed().map(used).sum::<f64>() / all })
+    }
+
+    /// So many bytes a brick has beyond what it would have if all were equally full.
+    fn excess(&self, place: &BrickPlace) -> f64 {
+        used(place) - self.mean * capacity(place)
+    }
+}
+
+fn is_weighed(place: &BrickPlace) -> bool {
+    place.capacity_bytes > 0 && place.is_heard && !place.is_lost && !place.is_evicted
+}
+
+fn capacity(place: &BrickPlace) -> f64 {
+    place.capacity_bytes as f64
+}
+
+fn used(place: &BrickPlace) -> f64 {
+    place.capacity_bytes.saturating_sub(place.free_bytes) as f64
+}
+
 /// A number that a brick draws for a version: the same wherever it is computed.
 pub(super) fn drawn(of: u64, brick: BrickId) -> u64 {
     let mixed = (of ^ u64::from(brick.0).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -146,6 +229,7 @@ mod tests {
             is_evicted: false,
             is_lost: false,
             disks: 0,
+            capacity_bytes: 0,
         };
         let places = vec![
             place(1, 1 << 30, true),

@@ -39,14 +39,18 @@ pub struct SegmentRecord {
     pub symbol_blocks: u32,
     /// Who has which symbol.
     pub places: Vec<Place>,
+    /// Another number whenever a brick is to give back what it has of the segment, as nobody is to look for it there any more. Zero at first.
+    pub mark: u64,
 }
 
-wire_struct!(SegmentRecord { version, bytes, checksum, coding, symbol_blocks, places });
 wire_enum!(Coding { 0 => Copies { blocks }, 1 => Precoded { blocks, seed }, 2 => Lt { blocks, seed, decoder } });
 wire_enum!(LtDecoder { 0 => Peeling, 1 => Solving });
 
 /// What manifests begin with whose segments have versions and checksums. The first ones began with the number of segments.
 const WITH_VERSIONS: u32 = u32::MAX;
+
+/// What manifests begin with of which segments have marks, which stand behind all else.
+const WITH_MARKS: u32 = u32::MAX - 1;
 
 /// A segment in the first manifests.
 struct FirstRecord {
@@ -60,30 +64,65 @@ wire_struct!(FirstRecord { bytes, coding, symbol_blocks, places });
 
 impl Wire for Manifest {
     fn encode(&self, out: &mut Writer<'_>) {
-        // One of before stays one, so that who knows no others can read it: nobody has patched it.
-        if !self.segments.is_empty() && self.segments.iter().all(|segment| segment.checksum.is_none()) {
+        let is_marked = self.segments.iter().any(|segment| segment.mark > 0);
+        let is_first = self.segments.iter().all(|segment| segment.checksum.is_none());
+        // One of before stays one, so that who knows no others can read it: nobody has patched it, or moved some of it.
+        if is_first && !is_marked && !self.segments.is_empty() {
             (self.segments.len() as u32).encode(out);
             self.segments.iter().for_each(|segment| segment.as_first().encode(out));
             return self.losses.encode(out);
         }
-        WITH_VERSIONS.encode(out);
+        if is_marked { WITH_MARKS } else { WITH_VERSIONS }.encode(out);
         self.segments.encode(out);
         self.losses.encode(out);
+        if is_marked {
+            self.segments.iter().for_each(|segment| segment.mark.encode(out));
+        }
     }
     /// Segments of the first manifests come with the version zero.
     fn decode(reader: &mut Reader<'_>) -> Result<Manifest, DecodeError> {
         let count = u32::decode(reader)?;
-        if count == WITH_VERSIONS {
-            return Ok(Manifest { segments: Wire::decode(reader)?, losses: Wire::decode(reader)? });
+        if count == WITH_VERSIONS || count == WITH_MARKS {
+            let mut segments: Vec<SegmentRecord> = Wire::decode(reader)?;
+            let losses = Wire::decode(reader)?;
+            for segment in segments.iter_mut().filter(|_| count == WITH_MARKS) {
+                segment.mark = Wire::decode(reader)?;
+            }
+            return Ok(Manifest { segments, losses });
         }
         let mut segments = Vec::new();
         for _ in 0..count {
             let FirstRecord { bytes, coding, symbol_blocks, places } = Wire::decode(reader)?;
             let version = ObjectVersion::default();
-            segments.push(SegmentRecord { version, bytes, checksum: None, coding, symbol_blocks, places });
+            let checksum = None;
+            let record = SegmentRecord { version, bytes, checksum, coding, symbol_blocks, places, mark: 0 };
+            segments.push(record);
         }
         let losses = if reader.left() > 0 { Wire::decode(reader)? } else { 0 };
         Ok(Manifest { segments, losses })
+    }
+}
+
+/// All but its mark, which stands behind all segments of a manifest.
+impl Wire for SegmentRecord {
+    fn encode(&self, out: &mut Writer<'_>) {
+        self.version.encode(out);
+        self.bytes.encode(out);
+        self.checksum.encode(out);
+        self.coding.encode(out);
+        self.symbol_blocks.encode(out);
+        self.places.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<SegmentRecord, DecodeError> {
+        Ok(SegmentRecord {
+            version: Wire::decode(reader)?,
+            bytes: Wire::decode(reader)?,
+            checksum: Wire::decode(reader)?,
+            coding: Wire::decode(reader)?,
+            symbol_blocks: Wire::decode(reader)?,
+            places: Wire::decode(reader)?,
+            mark: 0,
+        })
     }
 }
 
@@ -235,6 +274,7 @@ mod tests {
             coding,
             symbol_blocks: 1,
             places: Vec::new(),
+            mark: 0,
         };
         let mut bytes = vec![first].to_bytes();
         let read = Manifest { segments: vec![segment], losses: 0 };
@@ -254,6 +294,7 @@ mod tests {
             coding: Coding::Copies { blocks: 1 },
             symbol_blocks: 1,
             places: Vec::new(),
+            mark: 0,
         };
         let manifest = Manifest { segments: [3, 3, 7, 5, 3].map(segment).into(), losses: 1 };
         let span = |from, to| SegmentSpan { from, to };
@@ -284,6 +325,7 @@ mod tests {
             coding: Coding::Copies { blocks: 1 },
             symbol_blocks,
             places: Vec::new(),
+            mark: 0,
         };
         let read =
             |segment| Manifest::read(&Manifest { segments: vec![segment], losses: 1 }.to_bytes(), V).is_ok();

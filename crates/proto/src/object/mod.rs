@@ -2,15 +2,16 @@
 //!
 //! [`Transfers`] puts and gets segments: it asks bricks, has symbols computed, and says what became of it. From below to above:
 //! `coding` (which symbols are enough), `calls` (questions to bricks), `access` (what a reader asks for, at whom), `ready` (which brick
-//! takes which of a writer's symbols), `put`, `get`, `check` and `remake` (a segment's way), then this file, which routes. Above it stand objects with names:
+//! takes which of a writer's symbols), `put`, `get`, `check`, `remake` and `carry` (a segment's way), then this file, which routes. Above it stand objects with names:
 //! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `hold` (versions that are held), `patch` (what a put leaves of a version that is there), `upload` and `download`
-//! (an object's way), `restore` (what bricks lost is made again), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
+//! (an object's way), `restore` (what bricks lost is made again), `rebalance` (what is moved, or nobody looks for any more), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: who may see which version. The index says it ([`crate::index`]).
 
 mod access;
 mod bricks;
 mod calls;
+mod carry;
 mod check;
 mod coding;
 mod download;
@@ -22,6 +23,7 @@ mod patch;
 mod put;
 mod questions;
 mod ready;
+mod rebalance;
 mod remake;
 mod restore;
 mod resume;
@@ -29,6 +31,8 @@ mod resume;
 mod tests;
 mod upload;
 
+pub use bricks::Room;
+pub use carry::Carry;
 pub use check::{Check, Checked};
 pub use coding::{Coding, LtDecoder};
 pub use download::WantedObject;
@@ -38,6 +42,7 @@ pub use objects::{ObjectEffect, ObjectError, ObjectNews, ObjectWish, Objects};
 pub use patch::ObjectPatch;
 pub use put::{Put, PutError};
 pub use ready::Placing;
+pub use rebalance::{Rebalance, Rebalanced};
 pub use remake::Remake;
 pub use restore::{Inspection, Restored};
 pub use resume::{PutProgress, Resumable};
@@ -47,6 +52,7 @@ use crate::rules::{Rules, SOUND};
 pub use access::{AccessStrategy, Place};
 use base::{BrickId, NodeId, Payload, Time};
 use calls::Calls;
+use carry::Carrying;
 use check::Checking;
 use code::{Computation, Computed};
 use core::time::Duration;
@@ -73,8 +79,8 @@ pub enum TransferEffect {
     Got { transfer: TransferId, result: Result<Vec<Payload>, GetError> },
     /// A check has ended.
     Checked { transfer: TransferId, checked: Checked },
-    /// What was to be made again is on stable storage, as far as it will be.
-    Remade { transfer: TransferId, stored: Vec<Place> },
+    /// What was to be made again or copied is on stable storage, as far as it will be.
+    Stored { transfer: TransferId, stored: Vec<Place> },
 }
 
 /// A transfer for which no brick has done anything for so long ends as it stands: whoever wants it asks again.
@@ -96,13 +102,14 @@ enum Transfer {
     Get(Getting),
     Check(Checking),
     Remake(Remaking),
+    Carry(Carrying),
 }
 
 impl Transfer {
     /// When it goes on although no brick answers.
     fn deadline(&self) -> Option<Time> {
         match self {
-            Transfer::Put(_) | Transfer::Check(_) | Transfer::Remake(_) => None,
+            Transfer::Put(_) | Transfer::Check(_) | Transfer::Remake(_) | Transfer::Carry(_) => None,
             Transfer::Get(get) => get.deadline(),
         }
     }
@@ -169,6 +176,11 @@ impl Transfers {
         self.begin(now, fx, |cx| Remaking::begin(cx, remake).map(Transfer::Remake))
     }
 
+    /// Copies fragments of a segment from one brick to another.
+    pub fn carry(&mut self, now: Time, carry: Carry, fx: &mut Vec<TransferEffect>) -> TransferId {
+        self.begin(now, fx, |cx| Carrying::begin(cx, carry).map(Transfer::Carry))
+    }
+
     /// Nobody wants a transfer any more. What a put has brought to bricks stays there.
     pub fn call_off(&mut self, now: Time, transfer: TransferId, fx: &mut Vec<TransferEffect>) {
         self.under_way.remove(&transfer);
@@ -204,6 +216,7 @@ impl Transfers {
                         Transfer::Get(get) => get.on_fragment(cx, place, outcome, packet.payload),
                         Transfer::Check(check) => check.on_fragment(cx, place, outcome),
                         Transfer::Remake(remake) => remake.on_put(cx, place, outcome),
+                        Transfer::Carry(carry) => carry.on_fragment(cx, place, outcome, packet.payload),
                     });
                 }
             }
@@ -230,7 +243,7 @@ impl Transfers {
             Transfer::Put(put) => put.on_computed(cx, made),
             Transfer::Get(get) => get.on_computed(cx, made),
             Transfer::Remake(remake) => remake.on_computed(cx, made),
-            Transfer::Check(_) => unreachable!("a check computes nothing"),
+            Transfer::Check(_) | Transfer::Carry(_) => unreachable!("nothing is computed for these"),
         });
         self.send(fx);
     }
@@ -257,6 +270,7 @@ impl Transfers {
                 Transfer::Get(get) => get.give_up(cx),
                 Transfer::Check(check) => check.give_up(cx),
                 Transfer::Remake(remake) => remake.give_up(cx),
+                Transfer::Carry(carry) => carry.give_up(cx),
             }
             self.calls.call_off(now, transfer);
         }

@@ -4,7 +4,8 @@
 //! [`ObjectWish::More`]. So memory is bounded by the size of a segment, whatever an object's is.
 
 use super::access::Place;
-use super::bricks::Bricks;
+use super::bricks::{Bricks, Room, drawn};
+use super::carry::Carry;
 use super::check::{Check, Checked};
 use super::download::{Downloading, WantedObject};
 use super::get::{Get, GetError};
@@ -12,10 +13,11 @@ use super::manifest::{Manifest, SegmentRecord};
 use super::patch::ObjectPatch;
 use super::put::{Put, PutError};
 use super::questions::{Answer, Questions};
+use super::rebalance::{Rebalance, Rebalanced, Rebalancing};
 use super::remake::Remake;
 use super::restore::{Inspection, Restored, Restoring};
 use super::upload::{NewObject, Uploading};
-use super::{TransferEffect, TransferId, Transfers};
+use super::{TransferEffect, TransferId, Transfers, first_of_run};
 use base::{BrickId, NodeId, ObjectVersion, Payload, Time};
 use code::{Computation, Computed};
 use std::collections::BTreeMap;
@@ -54,12 +56,14 @@ pub enum ObjectWish {
         me: BrickId,
         inspection: Inspection,
     },
+    /// A brick looks after its own share of a version.
+    Rebalance(Rebalance),
     /// Nobody wants it any more.
     CallOff,
 }
 
-/// What is told of a wish. All but [`ObjectNews::WantsContent`], [`ObjectNews::Stored`], [`ObjectNews::Begun`], [`ObjectNews::Content`] and
-/// [`ObjectNews::WantsToRead`] end it.
+/// What is told of a wish. All but [`ObjectNews::WantsContent`], [`ObjectNews::Stored`], [`ObjectNews::Begun`], [`ObjectNews::Content`],
+/// [`ObjectNews::WantsToRead`], [`ObjectNews::Leaving`] and [`ObjectNews::Left`] end it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ObjectNews {
     /// There is room for so much more content.
@@ -87,6 +91,18 @@ pub enum ObjectNews {
         bytes: u64,
     },
     Restored(Result<Restored, ObjectError>),
+    /// Until it has left, the brick must take no more fragments of this segment.
+    Leaving {
+        version: ObjectVersion,
+        segment: u32,
+    },
+    /// It takes fragments again. If all is elsewhere, what it had is to be given back first.
+    Left {
+        version: ObjectVersion,
+        segment: u32,
+        is_elsewhere: bool,
+    },
+    Rebalanced(Result<Rebalanced, ObjectError>),
 }
 
 /// Why a wish is not fulfilled.
@@ -183,6 +199,8 @@ pub struct Objects {
     work: BTreeMap<u64, Work>,
     transfer_fx: Vec<TransferEffect>,
     news: Vec<(u64, ObjectNews)>,
+    /// The number of the last mark.
+    marks: u64,
 }
 
 /// Whose segment it is.
@@ -202,6 +220,7 @@ enum Work {
     Remove(Removing),
     List,
     Restore(Box<Restoring>),
+    Rebalance(Box<Rebalancing>),
 }
 
 /// A version is looked up and then removed: the one that was there, whatever comes after it.
@@ -221,6 +240,7 @@ pub(super) struct Step<'a> {
     questions: &'a mut Questions,
     transfer_fx: &'a mut Vec<TransferEffect>,
     news: &'a mut Vec<(u64, ObjectNews)>,
+    marks: &'a mut u64,
 }
 
 impl Step<'_> {
@@ -260,6 +280,23 @@ impl Step<'_> {
         transfer
     }
 
+    /// A number that no other brick and no other run draws.
+    pub(super) fn mark(&mut self, me: BrickId) -> u64 {
+        *self.marks += 1;
+        drawn(*self.marks, me) | 1
+    }
+
+    /// What is done at which a mistake would break a promise.
+    pub(super) fn rules(&self) -> &'static dyn crate::rules::Rules {
+        self.transfers.rules
+    }
+
+    pub(super) fn carry(&mut self, carry: Carry) -> TransferId {
+        let transfer = self.transfers.carry(self.now, carry, self.transfer_fx);
+        self.owners.insert(transfer, Owner::Object(self.tag));
+        transfer
+    }
+
     /// Segments that are not wanted any more.
     pub(super) fn forget(&mut self, transfers: impl IntoIterator<Item = TransferId>) {
         for transfer in transfers {
@@ -272,7 +309,8 @@ impl Step<'_> {
 impl Objects {
     /// Of a process whose peers may have questions of an earlier run of it under way: its questions have other numbers than those.
     pub fn of_run(run: u64) -> Objects {
-        Objects { transfers: Transfers::of_run(run), questions: Questions::of_run(run), ..Objects::default() }
+        let (transfers, questions) = (Transfers::of_run(run), Questions::of_run(run));
+        Objects { transfers, questions, marks: first_of_run(run), ..Objects::default() }
     }
 
     /// Goes by other rules, in tests.
@@ -318,6 +356,10 @@ impl Objects {
             (None, ObjectWish::Restore { version, me, inspection }) => {
                 Some(Work::restore(Restoring::begin(&mut step, version, me, inspection)))
             }
+            (None, ObjectWish::Rebalance(wanted)) => {
+                Some(Work::rebalance(Rebalancing::begin(&mut step, wanted)))
+            }
+            (Some(Work::Rebalance(work)), ObjectWish::More) => work.on_more(&mut step).map(Work::rebalance),
             (Some(Work::Restore(restore)), ObjectWish::More) => restore.on_more(&mut step).map(Work::restore),
             (Some(Work::Restore(restore)), ObjectWish::CallOff) => {
                 restore.call_off(&mut step);
@@ -364,12 +406,11 @@ impl Objects {
         self.settle(now, fx);
     }
 
-    /// A number that is another one when a brick is lost, comes, or has other disks than before; none while that is not known, and then the
-    /// directory is asked.
-    pub fn fingerprint_of_bricks(&mut self, now: Time, fx: &mut Vec<ObjectEffect>) -> Option<u64> {
+    /// What is known of all bricks, for the brick `me`; none while that is not known, and then the directory is asked.
+    pub fn room_of_bricks(&mut self, now: Time, me: BrickId, fx: &mut Vec<ObjectEffect>) -> Option<Room> {
         let is_fresh = self.bricks.are_fresh(now);
         self.settle(now, fx);
-        is_fresh.then(|| self.bricks.fingerprint())
+        is_fresh.then(|| self.bricks.room(me))
     }
 
     /// The directory can be reached again.
@@ -409,7 +450,7 @@ impl Objects {
         let of_work = self.work.values().filter_map(|work| match work {
             Work::Put(put) => put.deadline(),
             Work::Get(get) => get.deadline(),
-            Work::Look | Work::Remove(_) | Work::List | Work::Restore(_) => None,
+            Work::Look | Work::Remove(_) | Work::List | Work::Restore(_) | Work::Rebalance(_) => None,
         });
         let others = [self.transfers.deadline(), self.questions.deadline(), self.bricks.deadline()];
         of_work.chain(others.into_iter().flatten()).min()
@@ -421,6 +462,7 @@ impl Objects {
             let work = match work {
                 Some(Work::Put(put)) => put.wake(&mut step).map(Work::put),
                 Some(Work::Get(get)) => get.wake(&mut step).map(Work::get),
+                Some(Work::Rebalance(work)) => work.wake(&mut step).map(Work::rebalance),
                 other => other,
             };
             self.keep(tag, work);
@@ -433,6 +475,7 @@ impl Objects {
             Some(Work::Put(put)) => put.on_answer(&mut step, answer).map(Work::put),
             Some(Work::Get(get)) => get.on_answer(&mut step, answer).map(Work::get),
             Some(Work::Restore(restore)) => restore.on_answer(&mut step, answer).map(Work::restore),
+            Some(Work::Rebalance(work)) => work.on_answer(&mut step, answer).map(Work::rebalance),
             Some(Work::Look) => {
                 step.tell(ObjectNews::Looked(found(answer)));
                 None
@@ -471,8 +514,8 @@ impl Objects {
 
     /// What is under way under a tag, and what it may work with.
     fn take(&mut self, now: Time, tag: u64) -> (Option<Work>, Step<'_>) {
-        let Objects { transfers, owners, questions, bricks, work, transfer_fx, news } = self;
-        let step = Step { now, tag, bricks, transfers, owners, questions, transfer_fx, news };
+        let Objects { transfers, owners, questions, bricks, work, transfer_fx, news, marks } = self;
+        let step = Step { now, tag, bricks, transfers, owners, questions, transfer_fx, news, marks };
         (work.remove(&tag), step)
     }
 
@@ -496,7 +539,7 @@ impl Objects {
                     TransferEffect::Put { transfer, result } => self.on_put(now, transfer, result, fx),
                     TransferEffect::Got { transfer, result } => self.on_got(now, transfer, result, fx),
                     TransferEffect::Checked { transfer, checked } => self.on_checked(now, transfer, checked),
-                    TransferEffect::Remade { transfer, stored } => self.on_remade(now, transfer, &stored),
+                    TransferEffect::Stored { transfer, stored } => self.on_stored(now, transfer, &stored),
                 }
             }
         }
@@ -555,17 +598,21 @@ impl Objects {
         let (work, mut step) = self.take(now, tag);
         let work = match work {
             Some(Work::Restore(restore)) => restore.on_checked(&mut step, checked).map(Work::restore),
+            Some(Work::Rebalance(work)) => work.on_checked(&mut step, &checked).map(Work::rebalance),
             Some(Work::Put(put)) => put.on_checked(&mut step, transfer, &checked).map(Work::put),
             other => unreachable!("fragments are looked for by {other:?}"),
         };
         self.keep(tag, work);
     }
 
-    fn on_remade(&mut self, now: Time, transfer: TransferId, stored: &[Place]) {
+    fn on_stored(&mut self, now: Time, transfer: TransferId, stored: &[Place]) {
         let Some(Owner::Object(tag)) = self.owners.remove(&transfer) else { return };
         let (work, mut step) = self.take(now, tag);
-        let Some(Work::Restore(restore)) = work else { unreachable!("only who restores makes again") };
-        let work = restore.on_remade(&mut step, stored).map(Work::restore);
+        let work = match work {
+            Some(Work::Restore(restore)) => restore.on_remade(&mut step, stored).map(Work::restore),
+            Some(Work::Rebalance(work)) => work.on_stored(&mut step, stored).map(Work::rebalance),
+            other => unreachable!("fragments are brought to bricks by {other:?}"),
+        };
         self.keep(tag, work);
     }
 }
@@ -581,6 +628,10 @@ impl Work {
 
     fn restore(restore: Restoring) -> Work {
         Work::Restore(Box::new(restore))
+    }
+
+    fn rebalance(work: Rebalancing) -> Work {
+        Work::Rebalance(Box::new(work))
     }
 }
 

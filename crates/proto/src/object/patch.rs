@@ -71,7 +71,7 @@ impl Base {
     }
 
     /// Its fragments were moved: what is shared of it is where this manifest says.
-    pub(super) fn has_moved(
+    pub(super) fn is_marked(
         &mut self,
         manifest: &[u8],
         of: ObjectVersion,
@@ -86,6 +86,7 @@ impl Base {
         for (kept, moved) in segments.iter_mut().zip(&manifest.segments) {
             if let Some(kept) = kept.as_mut().filter(|kept| kept.version == moved.version) {
                 kept.places.clone_from(&moved.places);
+                kept.mark = moved.mark;
             }
         }
         (self.manifest, self.was) = (manifest, was);
@@ -155,6 +156,7 @@ mod tests {
             coding: Coding::Copies { blocks: 1 },
             symbol_blocks: 1,
             places: Vec::new(),
+            mark: 0,
         }
     }
 

@@ -92,6 +92,6 @@ impl Remaking {
 
     /// What is on stable storage by now is all that will be.
     pub(super) fn give_up(self, cx: &mut Context<'_>) {
-        cx.fx.push(TransferEffect::Remade { transfer: cx.transfer, stored: self.stored });
+        cx.fx.push(TransferEffect::Stored { transfer: cx.transfer, stored: self.stored });
     }
 }

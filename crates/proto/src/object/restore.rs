@@ -40,8 +40,6 @@ pub struct Restored {
     pub made: u32,
     /// So many are missing still, or may be: it has to be looked at again.
     pub lacking: u32,
-    /// The brick that wanted it is to be emptied, and nobody looks for anything of the version there any more.
-    pub is_elsewhere: bool,
 }
 
 #[derive(Debug)]
@@ -51,6 +49,8 @@ enum Stage {
     /// The brick's own fragments of a segment may be read when somebody allows it.
     Allowing(Check),
     Checking(TransferId),
+    /// These are missing, as far as the manifest is right: the index is being asked whether it still says so.
+    Confirming(Vec<Place>),
     /// These are missing, and their segment may be read when somebody allows it.
     Waiting(Vec<Place>),
     Reading(TransferId, Vec<Place>),
@@ -65,9 +65,18 @@ enum Stage {
 #[derive(Clone, Debug)]
 struct Change {
     were: Vec<Place>,
+    /// What mark the segment had: nobody may count on what was stored at a brick before it got another one.
+    mark: u64,
     are: Vec<Place>,
     /// So often it was to be noted.
     times: u32,
+}
+
+impl Change {
+    /// Whether the segment's fragments still are where they were.
+    fn fits(&self, segment: &SegmentRecord) -> bool {
+        segment.places == self.were && segment.mark == self.mark
+    }
 }
 
 /// A version whose manifest changes again and again is looked at later.
@@ -114,19 +123,14 @@ impl Restoring {
 
     pub(super) fn on_answer(mut self, step: &mut Step<'_>, answer: Answer) -> Option<Restoring> {
         match (&self.stage, answer) {
-            (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { manifest, of, is_held }))) => {
+            (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 if let Err(error) = self.take_manifest(&manifest, of) {
                     return self.end(step, Err(error));
                 }
-                if step.bricks.is_evicted(self.me) {
-                    let is_named = self.places().any(|(_, brick)| *brick == self.me);
-                    // Nobody puts anything on a brick that is to be emptied, if that was said a moment ago. Whoever still reads the version as it was may find
-                    // here what no later one shares.
-                    match !is_named && !is_held && step.bricks.are_fresh(step.now) {
-                        true => self.restored.is_elsewhere = true,
-                        // Others come to take it over.
-                        false => self.restored.lacking = 1,
-                    }
+                let is_named = self.places().any(|(_, brick)| *brick == self.me);
+                if step.bricks.is_evicted(self.me) && is_named {
+                    // Others come to take it over.
+                    self.restored.lacking = 1;
                 }
                 if !self.is_to_look(step.bricks) {
                     let restored = self.restored;
@@ -147,6 +151,16 @@ impl Restoring {
                 self.stage = Stage::AskingAgain(change.clone());
                 step.ask(IndexRequest::Manifest { version: self.version });
                 Some(self)
+            }
+            (Stage::Confirming(missing), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
+                let (missing, was) = (missing.clone(), self.manifest.segments.get(self.at).cloned());
+                if let Err(error) = self.take_manifest(&manifest, of) {
+                    return self.end(step, Err(error));
+                }
+                match self.manifest.segments.get(self.at) == was.as_ref() {
+                    true => self.want(step, missing),
+                    false => self.look(step),
+                }
             }
             (Stage::AskingAgain(change), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 let change = change.clone();
@@ -232,6 +246,18 @@ impl Restoring {
             self.at += 1;
             return self.look(step);
         }
+        // Who is there and does not have it may have moved it.
+        if missing.iter().any(|(_, brick)| !step.bricks.is_lost(*brick)) {
+            self.stage = Stage::Confirming(missing);
+            step.ask(IndexRequest::Manifest { version: self.version });
+            return Some(self);
+        }
+        self.want(step, missing)
+    }
+
+    /// These are missing: the segment is to be read.
+    fn want(mut self, step: &mut Step<'_>, missing: Vec<Place>) -> Option<Restoring> {
+        let segment = &self.manifest.segments[self.at];
         let bytes = segment.coding.blocks() as u64 * segment.symbol_bytes() as u64;
         self.stage = Stage::Waiting(missing);
         step.tell(ObjectNews::WantsToRead { bytes });
@@ -317,7 +343,8 @@ impl Restoring {
         let Stage::Making(_, mut instead) = core::mem::replace(&mut self.stage, Stage::Asking) else {
             unreachable!("fragments that were to be made")
         };
-        let were = self.manifest.segments[self.at].places.clone();
+        let SegmentRecord { places: ref were, mark, .. } = self.manifest.segments[self.at];
+        let were = were.clone();
         let mut are = were.clone();
         for place in stored {
             let old = instead.remove(place).expect("what was to be made");
@@ -333,7 +360,7 @@ impl Restoring {
             return self.look(step);
         }
         // At once, so that no long object's work is for nothing.
-        self.amend(step, Change { were, are, times: 0 })
+        self.amend(step, Change { were, mark, are, times: 0 })
     }
 
     /// The index is told where the segment's fragments are, if they still were where they had been.
@@ -346,7 +373,7 @@ impl Restoring {
                 self.at += 1;
                 self.look(step)
             }
-            Some(segment) if segment.places == change.were && change.times < AMENDMENTS_MAX => {
+            Some(segment) if change.fits(segment) && change.times < AMENDMENTS_MAX => {
                 segment.places.clone_from(&change.are);
                 let manifest = self.manifest.to_bytes();
                 step.ask(IndexRequest::Amend { version: self.holder, was: self.was, manifest });
@@ -377,6 +404,7 @@ impl Restoring {
                 step.forget([transfer]);
             }
             Stage::Asking
+            | Stage::Confirming(_)
             | Stage::Allowing(_)
             | Stage::Waiting(_)
             | Stage::Amending(_)
@@ -390,7 +418,7 @@ impl Restoring {
     }
 }
 
-fn maintenance() -> Service {
+pub(super) fn maintenance() -> Service {
     Service { stream: StreamId::MAINTENANCE, ..Service::default() }
 }
 
@@ -491,6 +519,7 @@ mod tests {
             is_evicted: false,
             is_lost: !takes_more,
             disks: 0,
+            capacity_bytes: 0,
         };
         let mut bricks = Bricks::default();
         bricks.are_fresh(Time(1));
@@ -501,7 +530,7 @@ mod tests {
 
     fn segment(coding: Coding, places: &[(u32, u32)]) -> SegmentRecord {
         let places = places.iter().map(|(symbol, brick)| (*symbol, BrickId(*brick))).collect();
-        SegmentRecord { version: V, bytes: 1, checksum: None, coding, symbol_blocks: 1, places }
+        SegmentRecord { version: V, bytes: 1, checksum: None, coding, symbol_blocks: 1, places, mark: 0 }
     }
 
     #[test]

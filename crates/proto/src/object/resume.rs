@@ -144,6 +144,7 @@ mod tests {
             coding: Coding::Copies { blocks: 1 },
             symbol_blocks: 1,
             places: vec![(0, BrickId(1)), (1, BrickId(2))],
+            mark: 0,
         }
     }
 

@@ -77,7 +77,7 @@ impl World {
                 TransferEffect::Compute { transfer, computation } => {
                     self.later(5, Coming::Computed(transfer, computation));
                 }
-                TransferEffect::Checked { .. } | TransferEffect::Remade { .. } => {
+                TransferEffect::Checked { .. } | TransferEffect::Stored { .. } => {
                     panic!("nothing is checked here")
                 }
                 TransferEffect::Put { result, .. } => {

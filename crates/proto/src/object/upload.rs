@@ -236,7 +236,7 @@ impl Uploading {
             }
             (Stage::Putting(_), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 let base = self.base.as_mut().expect("a patch has one");
-                if let Err(error) = base.has_moved(&manifest, of, &mut self.segments) {
+                if let Err(error) = base.is_marked(&manifest, of, &mut self.segments) {
                     return self.fail(step, error);
                 }
                 if let Err(error) = self.read_again(step) {
@@ -245,7 +245,7 @@ impl Uploading {
             }
             (Stage::Finding(hold), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 let (hold, base) = (*hold, self.base.as_mut().expect("a patch has one"));
-                if let Err(error) = base.has_moved(&manifest, of, &mut self.segments) {
+                if let Err(error) = base.is_marked(&manifest, of, &mut self.segments) {
                     return self.fail(step, error);
                 }
                 return self.commit(step, hold);
@@ -499,6 +499,7 @@ impl Uploading {
             coding: plan.coding,
             symbol_blocks: plan.symbol_blocks,
             places: Vec::new(),
+            mark: 0,
         };
         self.segments.resize(self.segments.len().max(segment + 1), None);
         self.segments[segment] = None;

@@ -115,7 +115,8 @@ const OWN: [(&str, &[&str], Own); 26] = [
 ];
 
 /// Further ones of clients that are above.
-const MORE: [(&str, &[&str], Own); 3] = [
+const MORE: [(&str, &[&str], Own); 4] = [
+    ("objects/brick-joins", &[], objects::brick_joins),
     ("objects/five-gib", &["cmp"], objects::five_gib),
     ("pgbench/raid1x3/brick-killed", postgres::NEEDS, postgres::over_raid1),
     ("pgbench/rs-4+2/brick-killed", postgres::NEEDS, postgres::over_rs),

@@ -111,6 +111,45 @@ pub(super) fn brick_evicted(binary: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Bricks join: what is there is moved to them until all are about equally full, and all of it is there.
+pub(super) fn brick_joins(binary: &Path) -> Result<()> {
+    const SIZES: [usize; 4] = [300_001, 3_000_000, 500 << 20, 510 << 20];
+    let spec = Spec { bricks: 4, disk_bytes: 1 << 30, ..Spec::default() };
+    let mut bed = Bed { cluster: Cluster::start(binary, &spec)? };
+    for bytes in SIZES {
+        bed.put(bytes, bytes as u64)?;
+        fs::remove_file(bed.file(&format!("source-{bytes}")))?;
+    }
+    bed.cluster.add_brick(5, &spec)?;
+    let begun = Instant::now();
+    let fullness = |bed: &Bed| -> Result<Vec<f64>> {
+        let status = bed.cluster.status()?;
+        let bytes = |brick: &Value, of: &str| brick[of].as_u64().unwrap_or(0) as f64;
+        let fill = |brick| bytes(brick, "used_bytes") / bytes(brick, "capacity_bytes").max(1.0);
+        Ok(status["bricks"].as_array().context("a list of bricks")?.iter().map(fill).collect())
+    };
+    // By how much the fullest one is above the mean.
+    let above =
+        |all: &[f64]| all.iter().copied().fold(0.0, f64::max) - all.iter().sum::<f64>() / all.len() as f64;
+    let mut all = fullness(&bed)?;
+    while all.len() < 5 || above(&all) > 0.06 {
+        ensure!(begun.elapsed() < 2 * RESTORED, "bricks are still as full as this: {all:.2?}");
+        thread::sleep(Duration::from_millis(200));
+        all = fullness(&bed)?;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    eprintln!("    bricks are as full as this after {seconds:.1} s: {all:.2?}");
+    for bytes in SIZES {
+        bed.reads(bytes, bytes as u64)?;
+    }
+    bed.object(&["verify", &name(SIZES[2]), &name(SIZES[3])])?;
+    bed.cluster.bricks[0].kill()?;
+    for bytes in SIZES {
+        bed.reads(bytes, bytes as u64)?;
+    }
+    Ok(())
+}
+
 /// Who puts is killed in the middle, and goes on later; meanwhile the directory started anew, a brick lost its disks, or the file was changed.
 pub(super) fn put_resumed(binary: &Path) -> Result<()> {
     let mut bed = Bed::start(binary)?;

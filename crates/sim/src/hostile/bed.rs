@@ -125,6 +125,7 @@ impl Bed {
             turns: proto::seat::Turns::default(),
             shares: proto::fair::Shares::default(),
             garbage_every: BrickConfig::GARBAGE_EVERY,
+            rebalance_above: BrickConfig::REBALANCE_ABOVE,
             run: 0,
         };
         let format = FormatOptions {

@@ -201,6 +201,8 @@ impl World {
             shares: self.shape.shares.clone(),
             // Often, so that what is wrong with it shows within a run.
             garbage_every: Duration::from_secs(2),
+            // Disks of the torture are hardly filled: bricks are never as full as each other.
+            rebalance_above: 0.0,
             run: u64::from(self.nodes[node].life()),
         };
         let mut fx = Vec::new();

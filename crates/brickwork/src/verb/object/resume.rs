@@ -136,6 +136,7 @@ mod tests {
             coding: proto::object::Coding::Copies { blocks: 1 },
             symbol_blocks: 1,
             places: vec![(0, base::BrickId(1))],
+            mark: 0,
         };
         let open = |key, survive| Notes::open(path.clone(), &named(key), survive);
         // Those of a put of which nothing was stored are anybody's.

@@ -4,7 +4,7 @@
 
 use super::job::{Merge, SpanId, Stretch};
 use crate::netraid::participant::jobs::Finding;
-use crate::object::Inspection;
+use crate::object::{Inspection, Rebalance};
 use base::{GroupId, ObjectVersion, Stamp, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{Blocks, StoreError};
@@ -39,7 +39,9 @@ pub(crate) enum Effect {
     AskGone { operation: u64, versions: Vec<ObjectVersion> },
     /// Makes again what bricks have lost of a version. [`super::Maintenance::on_restored`] follows.
     Restore { tag: u64, version: ObjectVersion, inspection: Inspection },
-    /// Whoever restores may read as much as it said.
+    /// Looks after the brick's own share of a version. [`super::Maintenance::on_rebalanced`] follows.
+    Rebalance { tag: u64, wanted: Rebalance },
+    /// Whoever restores or moves may read as much as it said.
     ReadMore { tag: u64 },
     /// Which bricks are lost? [`super::Maintenance::on_bricks`] follows when that is known.
     LookAtBricks,
@@ -69,6 +71,8 @@ pub(super) enum Walker {
     /// For what is lost.
     Lost,
     Scrub,
+    /// For what is to be moved, or given back.
+    Shares,
 }
 
 /// For whom a question is, and how many disks have still to answer.

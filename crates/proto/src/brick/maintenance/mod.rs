@@ -1,6 +1,6 @@
 //! How a brick looks after its blocks: it *catches up* where it joins a group, *scrubs* where it is current, *leaves* groups
 //! that it was left out of for good, *merges* branches of deleted snapshots into their children, gives *garbage* of objects back,
-//! and *restores* what bricks have lost of objects.
+//! *restores* what bricks have lost of objects, and *rebalances* what one has more of than others.
 //!
 //! To catch up and to scrub are walks over the blocks of a group ([`walk`]). For each span ([`spans`]): look at what is here
 //! (a scrub checks the disk, too), ask the current members which stamps should be here ([`ExpectedOperation`]), and have
@@ -12,7 +12,7 @@
 //! here.
 //!
 //! From below to above: [`disks`] and [`members`] (questions that are outstanding, each paired with its answer), [`context`]
-//! (what all parts share), the parts [`catch_up`], [`scrub`], [`leave`], [`merge`], [`garbage`], [`restoration`] and [`spans`], and this file, which hands
+//! (what all parts share), the parts [`catch_up`], [`scrub`], [`leave`], [`merge`], [`garbage`], [`restoration`], [`rebalancing`] and [`spans`], and this file, which hands
 //! each what happened.
 //!
 //! [`ExpectedOperation`]: crate::netraid::expected::ExpectedOperation
@@ -29,6 +29,7 @@ mod leave;
 mod lineage;
 mod members;
 mod merge;
+mod rebalancing;
 mod restoration;
 mod scrub;
 mod spans;
@@ -43,7 +44,7 @@ use crate::counters::Counters;
 use crate::netraid::answer::{Answer, CallId};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::participant::jobs::Finding;
-use crate::object::{ObjectError, Restored};
+use crate::object::{ObjectError, Rebalanced, Restored, Room};
 use crate::view::{Families, Groups};
 use base::{BrickId, GroupId, ObjectVersion, Time};
 use budget::SPANS_MAX_UNDER_LOAD;
@@ -56,6 +57,7 @@ use job::{Owner, Stretch};
 use leave::Leaving;
 use members::Told;
 use merge::Merging;
+use rebalancing::Rebalancing;
 use restoration::Restoration;
 use spans::Spans;
 use walks::Walks;
@@ -69,6 +71,7 @@ pub(super) struct Maintenance {
     merging: Merging,
     garbage: Garbage,
     restoration: Restoration,
+    rebalancing: Rebalancing,
 }
 
 impl Maintenance {
@@ -77,6 +80,7 @@ impl Maintenance {
         (me, disks): (BrickId, usize),
         scrubbed: u64,
         garbage_every: Duration,
+        rebalance_above: f64,
         now: Time,
     ) -> Maintenance {
         Maintenance {
@@ -87,6 +91,7 @@ impl Maintenance {
             merging: Merging::default(),
             garbage: Garbage::new(garbage_every),
             restoration: Restoration::new(garbage_every),
+            rebalancing: Rebalancing::new(rebalance_above),
         }
     }
 
@@ -190,7 +195,7 @@ impl Maintenance {
     }
 
     fn on_found(&mut self, found: Found) {
-        let Maintenance { cx, walks, spans, leaving, merging, garbage, restoration } = self;
+        let Maintenance { cx, walks, spans, leaving, merging, garbage, restoration, rebalancing } = self;
         match found {
             Found::Examined(id, result) => spans.on_examined(cx, walks, id, result),
             Found::Lost(id, span, marked) => spans.on_lost(cx, walks, id, span, marked),
@@ -204,6 +209,7 @@ impl Maintenance {
                 leaving.on_stretches(cx.now(), result);
             }
             Found::Versions(Walker::Garbage, result) => garbage.on_stretches(cx.now(), result),
+            Found::Versions(Walker::Shares, result) => rebalancing.on_stretches(result),
             Found::Versions(of, result) => restoration.on_stretches(of, result),
             Found::Settled(durable) => leaving.on_settled(cx, durable),
             Found::CopiedUp(merge, span, result) => merging.on_copied_up(cx, merge, span, result),
@@ -260,14 +266,32 @@ impl Maintenance {
         self.garbage.on_gone(&mut self.cx, operation, gone, partly);
     }
 
-    /// What the directory says of bricks has this fingerprint.
-    pub(super) fn on_bricks(&mut self, now: Time, fingerprint: u64) {
-        self.restoration.on_bricks(now, fingerprint);
+    /// What the directory says of bricks.
+    pub(super) fn on_bricks(&mut self, now: Time, room: Room) {
+        self.restoration.on_bricks(now, room.fingerprint);
+        if self.restoration.is_done(room.fingerprint) {
+            self.rebalancing.on_bricks(now, room);
+        }
     }
 
-    /// What [`Effect::Restore`] asked for wants to read so much.
+    /// What [`Effect::Restore`] or [`Effect::Rebalance`] asked for wants to read so much.
     pub(super) fn on_wants_to_read(&mut self, tag: u64, bytes: u64) {
-        self.restoration.on_wants(tag, bytes);
+        match Rebalancing::owns(tag) {
+            true => self.rebalancing.on_wants(tag, bytes),
+            false => self.restoration.on_wants(tag, bytes),
+        }
+    }
+
+    /// What [`Effect::Rebalance`] asked for: nobody looks for anything of this segment here any more.
+    pub(super) fn on_left_segment(&mut self, now: Time, tag: u64, segment: u32) {
+        self.cx.set_now(now);
+        self.rebalancing.on_left(&mut self.cx, tag, segment);
+    }
+
+    /// What [`Effect::Rebalance`] asked for has ended.
+    pub(super) fn on_rebalanced(&mut self, now: Time, tag: u64, result: Result<Rebalanced, ObjectError>) {
+        self.cx.set_now(now);
+        self.rebalancing.on_rebalanced(&mut self.cx, tag, result);
     }
 
     /// What [`Effect::Restore`] asked for has ended.
@@ -286,6 +310,7 @@ impl Maintenance {
         self.hear_members();
         // Of the rate that they share it takes a segment at a time, and what catches up all that is left.
         self.restoration.advance(&mut self.cx);
+        self.rebalancing.advance(&mut self.cx);
         self.walks.catch_ups().list(&mut self.cx);
         self.spans.begin_repairs(&mut self.cx, &mut self.walks);
         self.catch_up(families);
@@ -306,11 +331,12 @@ impl Maintenance {
     }
 
     fn scrub(&mut self, families: &Families) {
-        let Maintenance { cx, walks, spans, restoration, .. } = self;
+        let Maintenance { cx, walks, spans, restoration, rebalancing, .. } = self;
         if walks.scrub().is_due(cx.now()) {
             spans.forget_scrub();
             walks.scrub().begin(cx);
             restoration.scrub(cx.now());
+            rebalancing.scrub();
         }
         walks.advance_scrub(cx);
         while cx.is_checking_open() {
@@ -357,6 +383,7 @@ impl Maintenance {
             self.merging.deadline(),
             self.garbage.deadline(),
             self.restoration.deadline(budget.may_fetch_at(), budget.may_check_at()),
+            self.rebalancing.deadline(budget.may_fetch_at()),
         ]
         .into_iter()
         .flatten()

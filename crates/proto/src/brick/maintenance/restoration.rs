@@ -167,6 +167,11 @@ impl Restoration {
         }
     }
 
+    /// Whether all that was lost with these bricks was looked for.
+    pub(super) fn is_done(&self, fingerprint: u64) -> bool {
+        self.lost.is_none() && self.done == Some(fingerprint)
+    }
+
     /// A disk has these stretches.
     pub(super) fn on_stretches(&mut self, of: Walker, result: Result<Vec<Stretch>, StoreError>) {
         let pass = if of == Walker::Scrub { &mut self.scrub } else { &mut self.lost };
@@ -198,9 +203,6 @@ impl Restoration {
         (0..restored.made).for_each(|_| cx.count(Counter::FragmentsMadeAgain));
         if restored.lacking > 0 && pass.lacking.len() <= LACKING_MAX {
             pass.lacking.insert(version);
-        }
-        if restored.is_elsewhere {
-            cx.disks().tell(Effect::DropVersion(version));
         }
     }
 

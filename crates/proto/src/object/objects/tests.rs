@@ -15,12 +15,14 @@ struct Bench {
     sent: Vec<(NodeId, Packet)>,
     news: Vec<ObjectNews>,
     evicted: Option<u32>,
+    /// Only this one has something.
+    full: Option<u32>,
 }
 
 impl Bench {
     fn new() -> Bench {
         let objects = Objects::default();
-        Bench { objects, now: Time(1), sent: Vec::new(), news: Vec::new(), evicted: None }
+        Bench { objects, now: Time(1), sent: Vec::new(), news: Vec::new(), evicted: None, full: None }
     }
 
     fn with(&mut self, step: impl FnOnce(&mut Objects, Time, &mut Vec<ObjectEffect>)) {
@@ -56,16 +58,17 @@ impl Bench {
         bricks: &[u32],
         reply: impl Fn(&IndexRequest) -> Option<Result<IndexReply, IndexError>>,
     ) {
-        let evicted = self.evicted;
+        let (evicted, full) = (self.evicted, self.full);
         let place = |brick: &u32| BrickPlace {
             brick: BrickId(*brick),
             address: format!("brick-{brick}"),
             takes_more: evicted != Some(*brick),
-            free_bytes: 1 << 40,
+            free_bytes: if full == Some(*brick) { 0 } else { 1 << 40 },
             is_heard: true,
             is_evicted: evicted == Some(*brick),
             is_lost: evicted == Some(*brick),
             disks: 0,
+            capacity_bytes: if full.is_some() { 1 << 40 } else { 0 },
         };
         for (to, packet) in core::mem::take(&mut self.sent) {
             let answer = match &packet.message {
@@ -336,6 +339,7 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
             coding: Coding::Copies { blocks: 1 },
             symbol_blocks: 1,
             places: vec![(0, BrickId(brick))],
+            mark: 0,
         };
         Manifest { segments: vec![segment(4096), segment(100)], losses: 0 }.to_bytes()
     };
@@ -374,8 +378,15 @@ fn copies(at: [u32; 2]) -> Manifest {
     let places = vec![(0, BrickId(at[0])), (1, BrickId(at[1]))];
     let coding = Coding::Copies { blocks: 1 };
     let checksum = Some(base::checksum(&[1; 4096]));
-    let segment = SegmentRecord { version: V, bytes: 4096, checksum, coding, symbol_blocks: 1, places };
+    let segment =
+        SegmentRecord { version: V, bytes: 4096, checksum, coding, symbol_blocks: 1, places, mark: 0 };
     Manifest { segments: vec![segment], losses: 1 }
+}
+
+/// The same, with this mark.
+fn marked(mut manifest: Manifest, mark: u64) -> Manifest {
+    manifest.segments.iter_mut().for_each(|segment| segment.mark = mark);
+    manifest
 }
 
 /// The version that a patch becomes.
@@ -390,6 +401,7 @@ fn patched_at(brick: u32) -> Manifest {
         coding: Coding::Copies { blocks: 1 },
         symbol_blocks: 1,
         places: vec![(0, BrickId(brick))],
+        mark: 0,
     };
     Manifest { segments: vec![segment(ObjectVersion(5), 4096), segment(V, 4096), segment(V, 100)], losses: 0 }
 }
@@ -588,15 +600,18 @@ fn what_an_evicted_brick_has_is_made_again_elsewhere_and_told_to_the_index() {
 #[test]
 fn what_was_made_again_is_noted_where_the_fragments_are_named_by_then() {
     let later = ObjectVersion(V.0 + 1);
-    for moved in [false, true] {
+    // Its fragments are where they were; one was moved; or a brick has given back what it had of it, whoever stored what there.
+    for (at, mark) in [([1, 2], 0), ([1, 4], 0), ([1, 2], 1)] {
+        let was_moved = (at, mark) != ([1, 2], 0);
         let noted = core::cell::RefCell::new(Vec::new());
         let index = |request: &IndexRequest| {
             Some(match request {
                 IndexRequest::Manifest { version: V } => {
                     let (first, of) =
                         (noted.borrow().is_empty(), if noted.borrow().is_empty() { V } else { later });
-                    let at = if moved && !first { [1, 4] } else { [1, 2] };
-                    Ok(IndexReply::Manifest { manifest: copies(at).to_bytes(), of, is_held: false })
+                    let (at, mark) = if first { ([1, 2], 0) } else { (at, mark) };
+                    let manifest = marked(copies(at), mark).to_bytes();
+                    Ok(IndexReply::Manifest { manifest, of, is_held: false })
                 }
                 IndexRequest::Amend { version, manifest, .. } => {
                     noted.borrow_mut().push((*version, Manifest::read(manifest, V)));
@@ -622,22 +637,17 @@ fn what_was_made_again_is_noted_where_the_fragments_are_named_by_then() {
         }
         let Some(ObjectNews::Restored(Ok(restored))) = bench.news.last() else { panic!("{:?}", bench.news) };
         let mut expected = vec![(V, Ok(copies([1, 3])))];
-        expected.extend((!moved).then_some((later, Ok(copies([1, 3])))));
-        assert_eq!((noted.into_inner(), restored.lacking), (expected, u32::from(moved)));
+        expected.extend((!was_moved).then_some((later, Ok(copies([1, 3])))));
+        assert_eq!((noted.into_inner(), restored.lacking), (expected, u32::from(was_moved)));
     }
 }
 
 #[test]
-fn a_brick_gives_a_version_back_only_if_it_is_evicted_and_not_named() {
-    for (evicted, at, is_held, is_elsewhere) in [
-        (Some(2), [1, 3], false, true),
-        (Some(2), [1, 3], true, false),
-        (Some(2), [1, 2], false, false),
-        (None, [1, 3], false, false),
-    ] {
+fn what_an_evicted_brick_is_named_for_is_looked_at_again() {
+    for (evicted, at, lacking) in [(Some(2), [1, 3], 0), (Some(2), [1, 2], 1), (None, [1, 2], 0)] {
         let index = |request: &IndexRequest| match request {
             IndexRequest::Manifest { version: V } => {
-                Some(IndexReply::Manifest { manifest: copies(at).to_bytes(), of: V, is_held })
+                Some(IndexReply::Manifest { manifest: copies(at).to_bytes(), of: V, is_held: false })
             }
             other => panic!("{other:?}"),
         };
@@ -650,7 +660,7 @@ fn a_brick_gives_a_version_back_only_if_it_is_evicted_and_not_named() {
         });
         bench.directory(&[1, 2, 3], index);
         let Some(ObjectNews::Restored(Ok(restored))) = bench.news.last() else { panic!("{:?}", bench.news) };
-        assert_eq!(restored.is_elsewhere, is_elsewhere, "{evicted:?}, {at:?}, {is_held}");
+        assert_eq!(restored.lacking, lacking, "{evicted:?}, {at:?}");
     }
 }
 
@@ -667,4 +677,124 @@ fn the_questions_of_two_runs_have_different_numbers() {
     };
     let [one, other, last] = [1, 2, u64::MAX].map(numbers);
     assert!(one != other && other != last && [one, other, last].iter().all(|number| number >> 63 == 1));
+}
+
+/// A brick that looks after its share of what is at two bricks.
+struct Sharer {
+    me: u32,
+    at: [u32; 2],
+    moves: Option<u64>,
+    /// Whether the version is past, and may still be read.
+    is_held: bool,
+    /// Whether those two have what they are named for.
+    have_theirs: bool,
+    /// What the index answers to amendments, in this order.
+    answers: Vec<Result<IndexReply, IndexError>>,
+}
+
+impl Sharer {
+    fn new(me: u32, at: [u32; 2]) -> Sharer {
+        Sharer { me, at, moves: None, is_held: false, have_theirs: true, answers: Vec::new() }
+    }
+
+    /// Where it says that the segment is, each time, but for the mark; which always is another one.
+    fn run(self, bench: &mut Bench) -> Vec<Manifest> {
+        let Sharer { me, at, moves, is_held, have_theirs, answers } = self;
+        let wanted = Rebalance { version: V, me: BrickId(me), segments: vec![0, 7], moves };
+        bench.wish(ObjectWish::Rebalance(wanted));
+        let (told, answers) = (core::cell::RefCell::new(Vec::new()), core::cell::RefCell::new(answers));
+        let manifest = copies(at).to_bytes();
+        for _ in 0..30 {
+            bench.directory_says(&[1, 2, 3], |request| match request {
+                IndexRequest::Manifest { version: V } => {
+                    Some(Ok(IndexReply::Manifest { manifest: manifest.clone(), of: V, is_held }))
+                }
+                IndexRequest::Amend { version: V, was, manifest: amended } => {
+                    assert_eq!(*was, base::checksum(&manifest));
+                    told.borrow_mut().push(Manifest::read(amended, V).expect("a manifest"));
+                    Some(answers.borrow_mut().remove(0))
+                }
+                other => panic!("{other:?}"),
+            });
+            if let Some(ObjectNews::WantsToRead { .. }) = bench.news.last() {
+                bench.wish(ObjectWish::More);
+            }
+            for (to, packet) in core::mem::take(&mut bench.sent) {
+                let (NodeId::Brick(brick), Message::CheckFragment { operation, .. }) = (to, &packet.message)
+                else {
+                    bench.sent.push((to, packet));
+                    continue;
+                };
+                let outcome = if have_theirs { FragmentOutcome::Done } else { FragmentOutcome::Missing };
+                let answer = Message::Fragment { operation: *operation, outcome, wait: Wait::default() };
+                bench.with(|objects, now, fx| objects.on_brick(now, brick, answer.into(), fx));
+            }
+            serve(bench);
+            bench.bricks();
+        }
+        assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty());
+        let told = told.into_inner();
+        let marks = told.iter().map(|manifest: &Manifest| manifest.segments[0].mark);
+        let marks: std::collections::BTreeSet<u64> = marks.collect();
+        assert!(marks.len() == told.len() && !marks.contains(&0), "{marks:?}");
+        told.into_iter().map(|manifest| marked(manifest, 0)).collect()
+    }
+}
+
+#[test]
+fn a_brick_gives_back_what_no_manifest_names_once_the_index_has_noted_it() {
+    let leaving = ObjectNews::Leaving { version: V, segment: 0 };
+    let left = |is_elsewhere| ObjectNews::Left { version: V, segment: 0, is_elsewhere };
+    let done = |lacking| ObjectNews::Rebalanced(Ok(Rebalanced { moved: 0, lacking }));
+    let refused = || Err(IndexError::NotAsExpected);
+    let mut bench = Bench::new();
+    let told = Sharer { answers: vec![Ok(IndexReply::Amended)], ..Sharer::new(3, [1, 2]) }.run(&mut bench);
+    assert_eq!(told, [copies([1, 2])]);
+    assert_eq!(bench.news, [leaving.clone(), left(true), done(0)]);
+    // Somebody else has changed the manifest, once, or again and again.
+    let mut bench = Bench::new();
+    Sharer { answers: vec![refused(), Ok(IndexReply::Amended)], ..Sharer::new(3, [1, 2]) }.run(&mut bench);
+    assert_eq!(bench.news[..4], [leaving.clone(), left(false), leaving.clone(), left(true)]);
+    let mut bench = Bench::new();
+    Sharer { answers: (0..6).map(|_| refused()).collect(), ..Sharer::new(3, [1, 2]) }.run(&mut bench);
+    let error = ObjectNews::Rebalanced(Err(ObjectError::Index(IndexError::NotAsExpected)));
+    assert_eq!(bench.news[bench.news.len() - 2..], [left(false), error], "it takes fragments again");
+    // What is named stays, and what others have lost, and what is still read as it was.
+    for (sharer, lacking) in [
+        (Sharer::new(2, [1, 2]), 0),
+        (Sharer { have_theirs: false, ..Sharer::new(3, [1, 2]) }, 1),
+        (Sharer { is_held: true, ..Sharer::new(3, [1, 2]) }, 0),
+    ] {
+        let mut bench = Bench::new();
+        assert_eq!(sharer.run(&mut bench), []);
+        assert_eq!(bench.news, [done(lacking)]);
+    }
+}
+
+#[test]
+fn a_full_brick_moves_what_it_has_to_one_that_has_nothing_of_it() {
+    let full = |moves, answers| Sharer { moves: Some(moves), answers, ..Sharer::new(2, [1, 2]) };
+    let moves = |moves: u64| {
+        let mut bench = Bench { full: Some(2), ..Bench::new() };
+        let told = full(moves, vec![Ok(IndexReply::Amended)]).run(&mut bench);
+        if told.is_empty() {
+            return false;
+        }
+        assert_eq!(told, [copies([1, 3])], "brick 1 has a copy already");
+        let done = Rebalanced { moved: 1, lacking: 0 };
+        assert_eq!(bench.news.last(), Some(&ObjectNews::Rebalanced(Ok(done))));
+        true
+    };
+    let moved: Vec<u64> = (0..300).filter(|number| moves(*number)).collect();
+    assert!((170..230).contains(&moved.len()), "two thirds of what it has are too much: {}", moved.len());
+    // One that is refused does not read and copy again what is where it was.
+    let mut bench = Bench { full: Some(2), ..Bench::new() };
+    let refused = Err(IndexError::NotAsExpected);
+    let told = full(moved[0], vec![refused, Ok(IndexReply::Amended)]).run(&mut bench);
+    assert_eq!(told, [copies([1, 3]), copies([1, 3])]);
+    let reads = bench.news.iter().filter(|news| matches!(news, ObjectNews::WantsToRead { .. }));
+    assert_eq!(reads.count(), 1);
+    // One that is as full as the others keeps all.
+    let mut bench = Bench { full: Some(2), ..Bench::new() };
+    assert_eq!(Sharer { moves: Some(1), ..Sharer::new(1, [1, 2]) }.run(&mut bench), []);
 }

@@ -658,6 +658,7 @@ fn config(id: BrickId) -> BrickConfig {
         turns: proto::seat::Turns::default(),
         shares: proto::fair::Shares::default(),
         garbage_every: BrickConfig::GARBAGE_EVERY,
+        rebalance_above: BrickConfig::REBALANCE_ABOVE,
         run: 0,
     }
 }
