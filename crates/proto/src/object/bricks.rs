@@ -68,11 +68,6 @@ impl Bricks {
         self.place(brick).is_some_and(|place| place.is_heard)
     }
 
-    /// Whether this one takes fragments of new versions.
-    pub(super) fn takes_more(&self, brick: BrickId) -> bool {
-        self.place(brick).is_some_and(|place| place.takes_more)
-    }
-
     /// Another number when this one comes with other disks.
     pub(super) fn disks(&self, brick: BrickId) -> u64 {
         self.place(brick).map_or(0, |place| place.disks)

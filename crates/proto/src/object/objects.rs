@@ -280,10 +280,10 @@ impl Step<'_> {
         transfer
     }
 
-    /// A number that no other brick and no other run draws.
+    /// A number that hardly any other brick or run draws.
     pub(super) fn mark(&mut self, me: BrickId) -> u64 {
         *self.marks += 1;
-        drawn(*self.marks, me) | 1
+        drawn(drawn(*self.marks, BrickId(0)), me) | 1
     }
 
     /// What is done at which a mistake would break a promise.

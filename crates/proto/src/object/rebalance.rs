@@ -51,7 +51,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 enum Stage {
     /// The index is being asked where the version is.
     Asking,
-    /// Nobody names the brick for the first segment: others are asked whether they have what they are named for.
+    /// Others are asked whether they have what they are named for of the first segment.
     Checking,
     /// What the brick has of the first segment may be read when somebody allows it.
     Waiting,
@@ -118,6 +118,7 @@ impl Rebalancing {
         match (&self.stage, answer) {
             // Whoever reads an older version, or this one although it is past, may look here for what no later manifest names.
             (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { is_held: true, .. }))) => {
+                self.done.lacking += (self.segments.len() + self.leaving.len()) as u32;
                 self.end(step, Ok(()))
             }
             (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
@@ -180,25 +181,21 @@ impl Rebalancing {
         {
             // What the last version that shares them does not have is given back with all that nobody shares.
             if let Some(segment) = self.segment(number) {
-                let is_named = segment.places.iter().any(|(_, brick)| *brick == self.me);
-                if !is_named && segment.places.iter().any(|(_, brick)| step.bricks.is_away(*brick)) {
+                let is_concerned = self.own_symbols(segment).is_empty() || self.better_place(step).is_some();
+                let others = segment.places.iter().filter(|(_, brick)| *brick != self.me);
+                if is_concerned && others.clone().any(|(_, brick)| step.bricks.is_away(*brick)) {
                     self.done.lacking += 1;
-                } else if !is_named {
+                } else if is_concerned {
                     let check = Check {
                         version: self.version,
                         segment: number,
                         symbol_blocks: segment.symbol_blocks,
-                        places: segment.places.clone(),
+                        places: others.copied().collect(),
                         reads: false,
                         service: maintenance(),
                     };
                     step.check(check);
                     self.stage = Stage::Checking;
-                    return Some(self);
-                } else if self.better_place(step).is_some() {
-                    let bytes = (self.own_symbols(segment).len() * segment.symbol_bytes()) as u64;
-                    self.stage = Stage::Waiting;
-                    step.tell(ObjectNews::WantsToRead { bytes });
                     return Some(self);
                 }
             }
@@ -235,14 +232,20 @@ impl Rebalancing {
         own.map(|(symbol, _)| *symbol).collect()
     }
 
-    /// Others have said whether they have what they are named for. If some do not, what is here may be the last there is.
+    /// Others have said whether they have what they are named for. If some do not, what is here may be the last there is, named or not.
     pub(super) fn on_checked(mut self, step: &mut Step<'_>, checked: &Checked) -> Option<Rebalancing> {
-        if checked.missing.is_empty() && checked.silent.is_empty() {
+        let own = self.own_symbols(self.first()).len();
+        if !checked.missing.is_empty() || !checked.silent.is_empty() {
+            self.done.lacking += 1;
+        } else if own > 0 {
+            let bytes = (own * self.first().symbol_bytes()) as u64;
+            self.stage = Stage::Waiting;
+            step.tell(ObjectNews::WantsToRead { bytes });
+            return Some(self);
+        } else {
             let SegmentRecord { ref places, mark, .. } = *self.first();
             let (were, segment) = (places.clone(), self.segments[0]);
             self.leaving.push(Leaving { segment, are: were.clone(), were, mark, to: None });
-        } else {
-            self.done.lacking += 1;
         }
         self.segments.pop_front();
         self.look(step)
@@ -308,9 +311,8 @@ impl Rebalancing {
     /// Nobody is to count on what the brick has of these segments any more.
     fn settle(mut self, step: &mut Step<'_>) -> Option<Rebalancing> {
         let count = self.leaving.len();
-        let takes = |(brick, disks): (BrickId, u64)| {
-            step.bricks.takes_more(brick) && step.bricks.disks(brick) == disks
-        };
+        let takes =
+            |(brick, disks): (BrickId, u64)| !step.bricks.is_away(brick) && step.bricks.disks(brick) == disks;
         self.leaving.retain(|left| left.to.is_none_or(takes));
         self.done.lacking += (count - self.leaving.len()) as u32;
         if self.leaving.is_empty() {

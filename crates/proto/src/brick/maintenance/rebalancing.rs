@@ -21,8 +21,9 @@ use wire::disk::StoreError;
 const VERSIONS_TOGETHER: usize = 8;
 /// Between two passes is so much time at least.
 const PAUSE: Duration = Duration::from_secs(60);
-/// A pass that did nothing is followed by a pause that is so many times as long.
+/// A pass that did nothing is followed by a pause that is so many times as long, and no longer than this.
 const PAUSES: u32 = 20;
+const PAUSE_MAX: Duration = Duration::from_secs(600);
 /// Tags of this kind are not those of what is restored.
 const TAGS: u64 = 1 << 62;
 
@@ -50,6 +51,8 @@ struct Pass {
     is_lacking: bool,
     /// Whether something was moved or given back.
     has_done: bool,
+    /// Whether the brick is to be emptied.
+    is_evicted: bool,
     /// Whether a scrub has begun meanwhile.
     again: bool,
 }
@@ -100,6 +103,7 @@ impl Rebalancing {
                 is_last_page: false,
                 is_lacking: false,
                 has_done: false,
+                is_evicted: room.is_evicted,
                 again: false,
             });
         }
@@ -115,8 +119,10 @@ impl Rebalancing {
         pass.advance(cx, &mut self.tags);
         if let Some(pass) = self.pass.take_if(|pass| pass.is_over()) {
             let now = cx.now();
-            let took = now.since(pass.begun) * if pass.has_done { 1 } else { PAUSES };
-            self.next = now + took.max(PAUSE);
+            let took = now.since(pass.begun);
+            // Others may have taken over by then what is to be given back.
+            let pause = if pass.has_done || pass.is_evicted { took } else { (took * PAUSES).min(PAUSE_MAX) };
+            self.next = now + pause.max(PAUSE);
             self.done = (!pass.is_lacking && !pass.again).then_some(pass.fingerprint);
         }
     }

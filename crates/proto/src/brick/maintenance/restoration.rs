@@ -4,7 +4,7 @@
 //! is lost, or has other disks than before: then holders look for what any brick does not have, at first one of them for each version, and then
 //! some more, as that one may have lost all that it had. And it does so with each scrub: then it reads its own.
 //!
-//! Versions of which something is left undone are tried again. A brick that is to be emptied gives a version back once others have all of it.
+//! Versions of which something is left undone are tried again.
 
 use super::context::Context;
 use super::disks::{Effect, Walker};

@@ -763,7 +763,8 @@ fn a_brick_gives_back_what_no_manifest_names_once_the_index_has_noted_it() {
     for (sharer, lacking) in [
         (Sharer::new(2, [1, 2]), 0),
         (Sharer { have_theirs: false, ..Sharer::new(3, [1, 2]) }, 1),
-        (Sharer { is_held: true, ..Sharer::new(3, [1, 2]) }, 0),
+        // Of two segments that it was asked to look after.
+        (Sharer { is_held: true, ..Sharer::new(3, [1, 2]) }, 2),
     ] {
         let mut bench = Bench::new();
         assert_eq!(sharer.run(&mut bench), []);
