@@ -10,7 +10,7 @@ use crate::claim::{Claim, shape};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
-use crate::plot::{Axis, Chart, Series, Spot};
+use crate::plot::{Axis, Chart};
 
 pub(super) struct Claimed;
 
@@ -112,18 +112,9 @@ impl Experiment for Claimed {
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
         let schemes = [RRAID_A, PLANNED_COPIES, PRECODED, PACED, CLAIMED, PLANNED];
         let panel = |(panel, round_trip_ms): (&str, f64)| {
-            let series = schemes.map(|scheme| {
-                let cells = [
-                    ("scheme", Cell::from(scheme)),
-                    ("round_trip_ms", Cell::from(round_trip_ms)),
-                    ("written", Cell::from("evenly")),
-                ];
-                let spot = |row: &Row| {
-                    let Cell::Number(y, ci95) = row.get(FIGURES[1])? else { return None };
-                    Some(Spot { x: row.get("redundancy_percent")?.number()?, y: *y, ci95: *ci95 })
-                };
-                Series { name: scheme.to_owned(), spots: table.select(&cells).filter_map(spot).collect() }
-            });
+            let cells = [("round_trip_ms", Cell::from(round_trip_ms)), ("written", Cell::from("evenly"))];
+            let over = (setup::REDUNDANCY, FIGURES[1]);
+            let series = schemes.map(|scheme| setup::series(table, scheme, &cells, over));
             let (x, y) = (Axis::new("data redundancy", "%"), Axis::new("latency", "s").logarithmic());
             let title = format!("Reads of 1 GB, evenly striped, {round_trip_ms} ms there and back");
             Chart::lines(&format!("{}.{panel}", self.id()), &title, x, y, series.into())

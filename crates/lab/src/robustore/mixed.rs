@@ -1,15 +1,13 @@
 //! Sequences in which reads and writes are mixed. The paper has them among its workloads, and shows nothing of them.
 
 use super::reads::ends;
-use super::setup::{
-    self, BASELINE, Bed, FIGURES, PACED, PRECODED, RAID0, ROBUSTORE, RRAID_A, RRAID_S, Stored, Striping,
-};
+use super::setup::{self, Bed, FIGURES, PACED, PRECODED, RAID0, ROBUSTORE, Striping};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, shape};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
-use crate::plot::{Axis, Chart, Series, Spot};
+use crate::plot::{Axis, Chart};
 
 pub(super) struct Mixed;
 
@@ -21,7 +19,6 @@ const SEVERAL: f64 = 4.0;
 const CLIENTS: [f64; 2] = [ALONE, SEVERAL];
 const READS: &str = "read";
 const WRITES: &str = "write";
-const SCHEMES: [&str; 6] = [RAID0, RRAID_S, RRAID_A, ROBUSTORE, PRECODED, PACED];
 
 /// Reads or writes of a scheme.
 struct Figures<'a> {
@@ -77,14 +74,8 @@ impl Experiment for Mixed {
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
-        let stored = [
-            (Stored::Copies, 0.0),
-            (Stored::Copies, BASELINE),
-            (Stored::Lt, BASELINE),
-            (Stored::Precoded, BASELINE),
-        ];
         let mut points = Vec::new();
-        for (stored, redundancy) in stored {
+        for (stored, redundancy) in setup::STORED {
             for clients in CLIENTS {
                 let bed = Bed { clients: clients as u32, ..Bed::new(parameters, scale) };
                 for share in WRITES_PERCENT {
@@ -161,27 +152,18 @@ impl Experiment for Mixed {
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
         let panels = [
-            ("a", READS, FIGURES[0], Axis::new("bandwidth of a read", "MB/s")),
-            ("b", WRITES, FIGURES[0], Axis::new("bandwidth of a write", "MB/s")),
-            ("c", READS, FIGURES[2], Axis::new("standard deviation of reads' latency", "s")),
-            ("d", WRITES, FIGURES[2], Axis::new("standard deviation of writes' latency", "s")),
+            ("a", READS, "bandwidth", FIGURES[0], "MB/s"),
+            ("b", WRITES, "bandwidth", FIGURES[0], "MB/s"),
+            ("c", READS, "standard deviation of latency", FIGURES[2], "s"),
+            ("d", WRITES, "standard deviation of latency", FIGURES[2], "s"),
         ];
-        let panel = |(panel, access, figure, y): (&str, &'static str, &str, Axis)| {
-            let series = SCHEMES.map(|scheme| {
-                let cells = [
-                    ("scheme", Cell::from(scheme)),
-                    ("clients", Cell::from(SEVERAL)),
-                    ("access", Cell::from(access)),
-                ];
-                let spot = |row: &Row| {
-                    let Cell::Number(y, ci95) = row.get(figure)? else { return None };
-                    Some(Spot { x: row.get("writes_percent")?.number()?, y: *y, ci95: *ci95 })
-                };
-                Series { name: scheme.to_owned(), spots: table.select(&cells).filter_map(spot).collect() }
-            });
-            let title = "Reads and writes of 1 GB, mixed, by 4 clients at the same time";
-            let x = Axis::new("writes, of all accesses", "%");
-            Chart::lines(&format!("{}.{panel}", self.id()), title, x, y.logarithmic(), series.into())
+        let panel = |(panel, access, what, figure, unit): (&str, &'static str, &str, &str, &str)| {
+            let cells = [("clients", Cell::from(SEVERAL)), ("access", Cell::from(access))];
+            let over = ("writes_percent", figure);
+            let series = setup::READ.map(|scheme| setup::series(table, scheme, &cells, over));
+            let title = format!("A {access} of 1 GB, by 4 clients that read and write: {what}");
+            let (x, y) = (Axis::new("writes, of all accesses", "%"), Axis::new(what, unit).logarithmic());
+            Chart::lines(&format!("{}.{panel}", self.id()), &title, x, y, series.into())
         };
         panels.map(panel).into()
     }

@@ -73,6 +73,12 @@ pub(super) const CLAIMED: &str = "lt-precoded, claimed";
 pub(super) const PLANNED_COPIES: &str = "RRAID, planned";
 pub(super) const PLANNED: &str = "lt-precoded, planned";
 
+/// What is read where something else than redundancy varies, with the baseline's redundancy; stripes have none.
+pub(super) const STORED: [(Stored, f64); 4] =
+    [(Stored::Copies, 0.0), (Stored::Copies, BASELINE), (Stored::Lt, BASELINE), (Stored::Precoded, BASELINE)];
+/// How that is read.
+pub(super) const READ: [&str; 6] = [RAID0, RRAID_S, RRAID_A, ROBUSTORE, PRECODED, PACED];
+
 /// What is stored, and how it is read back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stored {
@@ -591,21 +597,26 @@ pub(super) fn rows(runs: &Runs, are_writes: bool) -> Vec<Row> {
 
 /// A figure of a scheme at a redundancy.
 pub(super) fn at(table: &Table, scheme: &str, redundancy: f64, figure: &str) -> f64 {
-    table.number(&[("scheme", Cell::from(scheme)), ("redundancy_percent", Cell::from(redundancy))], figure)
+    table.number(&[("scheme", Cell::from(scheme)), (REDUNDANCY, Cell::from(redundancy))], figure)
 }
+
+/// The column of the redundancy.
+pub(super) const REDUNDANCY: &str = "redundancy_percent";
 
 /// A figure of a scheme over the redundancy.
 pub(super) fn curve(table: &Table, scheme: &str, figure: &str) -> Vec<[f64; 2]> {
-    spots(table, scheme, figure).iter().map(|spot| [spot.x, spot.y]).collect()
+    let over_redundancy = series(table, scheme, &[], (REDUNDANCY, figure));
+    over_redundancy.spots.iter().map(|spot| [spot.x, spot.y]).collect()
 }
 
-fn spots(table: &Table, scheme: &str, figure: &str) -> Vec<Spot> {
-    let cells = [("scheme", Cell::from(scheme))];
+/// A figure of a scheme over another one, of the rows that have these cells.
+pub(super) fn series(table: &Table, scheme: &str, cells: &[(&str, Cell)], (x, y): (&str, &str)) -> Series {
     let spot = |row: &Row| {
-        let Cell::Number(y, ci95) = row.get(figure)? else { return None };
-        Some(Spot { x: row.get("redundancy_percent")?.number()?, y: *y, ci95: *ci95 })
+        let Cell::Number(y, ci95) = row.get(y)? else { return None };
+        Some(Spot { x: row.get(x)?.number()?, y: *y, ci95: *ci95 })
     };
-    table.select(&cells).filter_map(spot).collect()
+    let cells = [&[("scheme", Cell::from(scheme))], cells].concat();
+    Series { name: scheme.to_owned(), spots: table.select(&cells).filter_map(spot).collect() }
 }
 
 /// The three pictures of a figure: bandwidth, variation of latency, I/O overhead. As in the paper RAID-0 is where others have no redundancy.
@@ -621,7 +632,7 @@ pub(super) fn charts(table: &Table, figure: &str, what: &str, schemes: &[&str]) 
         ("c", "I/O overhead", FIGURES[3], Axis::new("bytes sent beyond the object, over its size", "")),
     ];
     panels.map(|(panel, title, y, axis)| {
-        let of = |scheme: &&str| Series { name: (*scheme).to_owned(), spots: spots(table, scheme, y) };
+        let of = |scheme: &&str| series(table, scheme, &[], (REDUNDANCY, y));
         let x = Axis::new("data redundancy", "%");
         let title = format!("{what}: {title}");
         Chart::lines(&format!("{figure}.{panel}"), &title, x, axis, schemes.iter().map(of).collect())

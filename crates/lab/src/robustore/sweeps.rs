@@ -1,16 +1,13 @@
 //! What the paper varied beside redundancy, and shows nothing of: the network's latency, disks, the size of objects and of blocks, and the load of
 //! other applications on the disks. And what it names as open: several clients that read at the same time.
 
-use super::setup::{
-    self, BASELINE, Bed, FIGURES, MIB, Measures, PACED, PRECODED, RAID0, ROBUSTORE, RRAID_A, RRAID_S, Stored,
-    Striping,
-};
+use super::setup::{self, Bed, FIGURES, MIB, Measures, PACED, RAID0, ROBUSTORE, RRAID_A, Striping};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, shape};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
-use crate::plot::{Axis, Chart, Series, Spot};
+use crate::plot::{Axis, Chart};
 
 /// Reads with one thing varied.
 pub(super) struct Sweep {
@@ -166,8 +163,6 @@ pub(super) const BACKGROUND: Sweep = Sweep {
     },
 };
 
-const SCHEMES: [&str; 6] = [RAID0, RRAID_S, RRAID_A, ROBUSTORE, PRECODED, PACED];
-
 /// What was measured, by scheme and value.
 struct Figures<'a> {
     table: &'a Table<'a>,
@@ -217,18 +212,12 @@ impl Experiment for Sweep {
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
-        let stored = [
-            (Stored::Copies, 0.0),
-            (Stored::Copies, BASELINE),
-            (Stored::Lt, BASELINE),
-            (Stored::Precoded, BASELINE),
-        ];
         let values: Vec<f64> = match (scale, self.values) {
             (Scale::Quick, [first, .., last]) => vec![*first, *last],
             (_, values) => values.to_vec(),
         };
         let mut points = Vec::new();
-        for (stored, redundancy) in stored {
+        for (stored, redundancy) in setup::STORED {
             for value in &values {
                 let bed = (self.set)(Bed::new(parameters, scale), *value);
                 let accesses = bed.accesses((stored, Striping::Unbalanced), redundancy, Measures::Reads);
@@ -247,14 +236,7 @@ impl Experiment for Sweep {
     }
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        let series = SCHEMES.map(|scheme| {
-            let spot = |row: &Row| {
-                let Cell::Number(y, ci95) = row.get(FIGURES[0])? else { return None };
-                Some(Spot { x: row.get(self.varied)?.number()?, y: *y, ci95: *ci95 })
-            };
-            let cells = [("scheme", Cell::from(scheme))];
-            Series { name: scheme.to_owned(), spots: table.select(&cells).filter_map(spot).collect() }
-        });
+        let series = setup::READ.map(|scheme| setup::series(table, scheme, &[], (self.varied, FIGURES[0])));
         let x = Axis::new(self.axis.0, self.axis.1);
         let y = Axis::new("bandwidth of a read", "MB/s").logarithmic();
         vec![Chart::lines(self.id, self.title, x, y, series.into())]
