@@ -69,8 +69,8 @@ pub enum IndexRequest {
     /// Which of these will never be visible or read again? At most [`crate::object::VERSIONS_MAX`].
     Gone { versions: Vec<ObjectVersion> },
     /// Where are this version's fragments, if it was ever visible and is not gone? `NotAsExpected` as long as it is being put. Where later versions
-    /// share them, the manifest of the last one of these says it.
-    Manifest { version: ObjectVersion },
+    /// share them, the manifest of the last one of these says it; with `segment` that of the last one which shares this segment.
+    Manifest { version: ObjectVersion, segment: Option<u32> },
     /// The version is kept elsewhere from now on. `was` is the checksum of the manifest that this one replaces. `NotAsExpected` where a later version
     /// has taken its place and shares fragments of it.
     Amend { version: ObjectVersion, was: u32, manifest: Vec<u8> },
@@ -223,7 +223,7 @@ wire_enum!(Condition { 0 => Always, 1 => Absent, 2 => Is(version) });
 wire_enum!(IndexRequest {
     0 => Open { name; since 16: keep_ns }, 1 => Commit { name, condition, info, manifest; since 16: parts }, 2 => Look { name },
     3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions; since 16: only_open },
-    6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version }, 9 => Amend { version, was, manifest },
+    6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version; since 17: segment }, 9 => Amend { version, was, manifest },
     10 => Patch { name, base, was, shares, info, manifest },
 });
 wire_enum!(IndexReply {

@@ -198,8 +198,13 @@ impl Index {
             IndexRequest::Abandon { version } => {
                 self.ask(now, self.giver_of(version), Waiter::Asker(asker), Ask::Abandon { version });
             }
-            IndexRequest::Manifest { version } => {
-                self.ask(now, self.giver_of(version), Waiter::Asker(asker), Ask::Manifest { version });
+            IndexRequest::Manifest { version, segment } => {
+                self.ask(
+                    now,
+                    self.giver_of(version),
+                    Waiter::Asker(asker),
+                    Ask::Manifest { version, segment },
+                );
             }
             IndexRequest::Amend { version, was, manifest } => {
                 let ask = Ask::Amend { version, was, manifest };

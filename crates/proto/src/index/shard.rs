@@ -31,7 +31,7 @@ pub(super) enum Ask {
     Hold { versions: Vec<ObjectVersion>, only_open: bool },
     Gone { versions: Vec<ObjectVersion> },
     Abandon { version: ObjectVersion },
-    Manifest { version: ObjectVersion },
+    Manifest { version: ObjectVersion, segment: Option<u32> },
     Amend { version: ObjectVersion, was: Checksum, manifest: Vec<u8> },
 }
 
@@ -96,12 +96,14 @@ enum Reading {
     Whereabouts {
         ticket: Ticket,
         version: ObjectVersion,
+        segment: Option<u32>,
         times: u32,
     },
     /// The manifest of the last version that shares a version's fragments.
     OfSharer {
         ticket: Ticket,
         version: ObjectVersion,
+        segment: Option<u32>,
         sharer: ObjectVersion,
         /// Whether an older one shares some of it, which may still be read.
         has_older: bool,
@@ -237,10 +239,10 @@ impl Shard {
             }
             Ask::Look { name } => self.look(ticket, name, 1),
             // Where it will be is not known yet.
-            Ask::Manifest { version } if self.held.is_to_come(version) => {
+            Ask::Manifest { version, .. } if self.held.is_to_come(version) => {
                 self.tell(ticket, Err(IndexError::NotAsExpected));
             }
-            Ask::Manifest { version } => self.find(ticket, version, 1),
+            Ask::Manifest { version, segment } => self.find(ticket, (version, segment), 1),
             Ask::Amend { version, .. } if self.held.is_ending(version) => {
                 self.tell(ticket, Err(IndexError::NoObject));
             }
@@ -248,13 +250,11 @@ impl Shard {
             Ask::Amend { version, .. } if self.held.shares_anything(version) => {
                 self.tell(ticket, Err(IndexError::NotAsExpected));
             }
-            // It is asked again when another version has been made of it, or not.
-            Ask::Amend { version, .. } if self.is_being_patched(version) => {
+            // It is asked again when that is over: another version may have been made of it, or where it is may have been amended, or neither.
+            Ask::Amend { version, .. }
+                if self.is_being_patched(version) || self.amending.contains_key(&version) =>
+            {
                 self.tell(ticket, Err(IndexError::Busy));
-            }
-            // Whoever else amends it has seen something else.
-            Ask::Amend { version, .. } if self.amending.contains_key(&version) => {
-                self.tell(ticket, Err(IndexError::NotAsExpected));
             }
             Ask::Amend { version, was, manifest } => {
                 let pages =
@@ -322,14 +322,19 @@ impl Shard {
         self.changing.values().any(|changing| changing.base == Some(version))
     }
 
-    /// Says where the fragments of a version are.
-    fn find(&mut self, ticket: Ticket, version: ObjectVersion, times: u32) {
+    /// Says where a version's fragments are, or those of one segment of it.
+    fn find(&mut self, ticket: Ticket, of: (ObjectVersion, Option<u32>), times: u32) {
+        let (version, segment) = of;
         if times > LOOKS_MAX {
             let why = format!("versions that share fragments of {version} come and go");
             return self.tell(ticket, Err(IndexError::Storage(why)));
         }
-        let pages = vec![keys::page_of_sharers(version, 2, false), keys::only(keys::manifest(version))];
-        self.read(pages, Reading::Whereabouts { ticket, version, times });
+        let sharers = match segment {
+            None => keys::page_of_sharers(version, 2, false),
+            Some(_) => keys::page_of_sharers(version, SHARERS, true),
+        };
+        let pages = vec![sharers, keys::only(keys::manifest(version))];
+        self.read(pages, Reading::Whereabouts { ticket, version, segment, times });
     }
 
     fn look(&mut self, ticket: Ticket, name: ObjectName, times: u32) {
@@ -589,33 +594,33 @@ impl Shard {
                 }
                 self.tell(ticket, Ok(IndexReply::Gone { versions: gone, partly }));
             }
-            Reading::Whereabouts { ticket, version, times } => {
-                let sharer = pages[0].first().map(|(key, _)| keys::read_sharer(key)).transpose();
+            Reading::Whereabouts { ticket, version, segment, times } => {
                 let own = pages[1].first().map(|(_, manifest)| manifest.clone());
-                match (sharer, own) {
+                match (sharing::last_sharer(&pages[0], segment), own) {
                     (Ok(Some(sharer)), _) => {
                         let page = keys::only(keys::manifest(sharer));
                         let has_older = pages[0].len() > 1;
-                        self.read(
-                            vec![page],
-                            Reading::OfSharer { ticket, version, sharer, has_older, times },
-                        );
+                        let reading =
+                            Reading::OfSharer { ticket, version, segment, sharer, has_older, times };
+                        self.read(vec![page], reading);
                     }
                     (Ok(None), Some(manifest)) => {
                         let is_held = self.held.was_visible(version);
                         self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: version, is_held }));
                     }
                     (Ok(None), None) => self.tell(ticket, Err(IndexError::NoObject)),
-                    (Err(why), _) => return Err((Reading::Whereabouts { ticket, version, times }, why)),
+                    (Err(why), _) => {
+                        return Err((Reading::Whereabouts { ticket, version, segment, times }, why));
+                    }
                 }
             }
-            Reading::OfSharer { ticket, version, sharer, has_older, times } => match first(&pages) {
+            Reading::OfSharer { ticket, version, segment, sharer, has_older, times } => match first(&pages) {
                 Some(manifest) => {
                     let is_held = has_older || self.held.was_visible(version);
                     self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: sharer, is_held }));
                 }
                 // It has ended since.
-                None => self.find(ticket, version, times + 1),
+                None => self.find(ticket, (version, segment), times + 1),
             },
             Reading::Amending { ticket, version, was, manifest } => {
                 let current = first(&pages);

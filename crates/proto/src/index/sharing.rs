@@ -3,7 +3,8 @@
 //! A patch is a version that has fragments of an older one. Records say which version shares which segments of which. They are stored with the patch, and go
 //! when it ends. So a version of which nobody has a name any more is kept as long as somebody shares it; and what nobody shares of it can go before.
 
-use super::Pair;
+use super::{Pair, keys};
+use base::ObjectVersion;
 use wire::{DecodeError, FragmentId, SegmentSpan, Share, Wire};
 
 /// So many spans are named at a time at the most: no version has more segments.
@@ -34,6 +35,25 @@ pub(super) fn has_all(of: &[SegmentSpan], wanted: &[SegmentSpan]) -> bool {
         let behind = of.partition_point(|span| span.from <= wanted.from);
         behind.checked_sub(1).is_some_and(|at| wanted.to <= of[at].to)
     })
+}
+
+/// Of the sharers that these records name, the last one first, the last one that shares the segment; of any segment where none is named.
+pub(super) fn last_sharer(
+    records: &[Pair],
+    segment: Option<u32>,
+) -> Result<Option<ObjectVersion>, DecodeError> {
+    for (key, spans) in records {
+        let shares = match segment {
+            None => true,
+            Some(from) => {
+                has_all(&Vec::from_bytes(spans)?, &[SegmentSpan { from, to: from.saturating_add(1) }])
+            }
+        };
+        if shares {
+            return keys::read_sharer(key).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// All that these records say is shared.

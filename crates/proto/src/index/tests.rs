@@ -153,8 +153,16 @@ impl Bench {
 
     /// Whose manifest says where a version's fragments are, and whether older versions have some of them.
     fn whereabouts(&mut self, version: ObjectVersion) -> Result<(ObjectVersion, bool), IndexError> {
-        self.call(IndexRequest::Manifest { version }).map(|reply| match reply {
+        self.call(IndexRequest::Manifest { version, segment: None }).map(|reply| match reply {
             IndexReply::Manifest { of, is_held, .. } => (of, is_held),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// Whose manifest says where a segment of a version is.
+    fn whereabouts_of(&mut self, version: ObjectVersion, segment: u32) -> Result<ObjectVersion, IndexError> {
+        self.call(IndexRequest::Manifest { version, segment: Some(segment) }).map(|reply| match reply {
+            IndexReply::Manifest { of, .. } => of,
             other => panic!("{other:?}"),
         })
     }
@@ -272,17 +280,17 @@ fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
     let version = bench.open("k");
     let (first, second) = (version.0.to_le_bytes().to_vec(), [&version.0.to_le_bytes()[..], b"2"].concat());
     assert_eq!(bench.amend(version, &first, &second), Err(IndexError::NoObject), "nobody has seen it yet");
-    assert_eq!(bench.call(IndexRequest::Manifest { version }), Err(IndexError::NotAsExpected));
+    assert_eq!(bench.call(IndexRequest::Manifest { version, segment: None }), Err(IndexError::NotAsExpected));
     bench.commit("k", version, Condition::Always).unwrap();
     assert_eq!(
-        bench.call(IndexRequest::Manifest { version }),
+        bench.call(IndexRequest::Manifest { version, segment: None }),
         Ok(IndexReply::Manifest { manifest: first.clone(), of: version, is_held: false })
     );
     assert_eq!(bench.amend(version, &first, &second), Ok(IndexReply::Amended));
     assert_eq!(bench.amend(version, &first, &second), Ok(IndexReply::Amended), "asked for again");
     assert_eq!(bench.amend(version, &first, b"3"), Err(IndexError::NotAsExpected));
     assert_eq!(
-        bench.call(IndexRequest::Manifest { version }),
+        bench.call(IndexRequest::Manifest { version, segment: None }),
         Ok(IndexReply::Manifest { manifest: second, of: version, is_held: false })
     );
     let remove = IndexRequest::Remove { name: named("k"), version };
@@ -294,7 +302,7 @@ fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
     bench.with(|index, now, fx| index.wake(now, fx));
     bench.serve_all();
     assert_eq!(bench.answers[&operation], Err(IndexError::NotAsExpected), "it is to be looked at again");
-    assert_eq!(bench.call(IndexRequest::Manifest { version }), Err(IndexError::NoObject));
+    assert_eq!(bench.call(IndexRequest::Manifest { version, segment: None }), Err(IndexError::NoObject));
     assert_eq!(bench.amend(version, &first, &first), Err(IndexError::NoObject));
     assert_eq!(bench.gone(&[version]), [version]);
 }
@@ -339,6 +347,29 @@ fn what_a_patch_shares_is_kept_until_the_last_sharer_ends() {
     bench.pass(HOLD);
     assert_eq!(bench.gone(&[first, second, third]), [first, second, third]);
     assert!(bench.stores.iter().flatten().all(|(key, _)| key == b"c"), "nothing is left of them");
+}
+
+/// Found by reading: a segment was moved and then replaced by a patch while somebody read it, who was told of a version that does not have it.
+#[test]
+fn where_a_segment_is_says_the_last_version_that_has_it() {
+    let mut bench = Bench::new();
+    let first = bench.open("k");
+    bench.commit("k", first, Condition::Always).unwrap();
+    assert_eq!(bench.whereabouts_of(first, 5), Ok(first));
+    let second = bench.open("k");
+    bench.patch("k", second, first, vec![share(first, &[(0, 4), (5, 9)])]).unwrap();
+    let third = bench.open("k");
+    bench.patch("k", third, second, vec![share(first, &[(0, 2)])]).unwrap();
+    assert_eq!(bench.manifest(first), Ok(third));
+    let of = |bench: &mut Bench, segment| bench.whereabouts_of(first, segment);
+    assert_eq!(
+        [1, 2, 5, 8].map(|segment| of(&mut bench, segment)),
+        [Ok(third), Ok(second), Ok(second), Ok(second)]
+    );
+    // The first one has it alone, and may still be read.
+    assert_eq!([4, 9].map(|segment| of(&mut bench, segment)), [Ok(first), Ok(first)]);
+    bench.pass(HOLD);
+    assert_eq!([1, 5].map(|segment| of(&mut bench, segment)), [Ok(third), Err(IndexError::NoObject)]);
 }
 
 /// Found by reading: the base of a patch that shares nothing of the base itself was amended, and the patch said where fragments had been.

@@ -14,8 +14,9 @@ const AGAIN: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(super) struct Bricks {
     places: Vec<BrickPlace>,
-    /// When the directory said so.
+    /// When the directory was asked for what it said: it was so then, or later.
     since: Option<Time>,
+    asked: Time,
     /// When it is asked again.
     again: Option<Time>,
     operation: u64,
@@ -119,12 +120,7 @@ impl Bricks {
     }
 
     /// The directory says which there are. Those that are reached somewhere else than before.
-    pub(super) fn on_bricks(
-        &mut self,
-        now: Time,
-        operation: u64,
-        places: Vec<BrickPlace>,
-    ) -> Vec<(NodeId, String)> {
+    pub(super) fn on_bricks(&mut self, operation: u64, places: Vec<BrickPlace>) -> Vec<(NodeId, String)> {
         if operation != self.operation {
             return Vec::new();
         }
@@ -133,7 +129,7 @@ impl Bricks {
         };
         let moved = places.iter().filter(|place| !is_known(place));
         let moved = moved.map(|place| (NodeId::Brick(place.brick), place.address.clone())).collect();
-        (self.places, self.since, self.again) = (places, Some(now), None);
+        (self.places, self.since, self.again) = (places, Some(self.asked), None);
         moved
     }
 
@@ -153,6 +149,7 @@ impl Bricks {
         }
         self.again = Some(now + AGAIN);
         self.operation += 1;
+        self.asked = now;
         Some(Message::GetBricks { operation: self.operation })
     }
 }

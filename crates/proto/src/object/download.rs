@@ -100,7 +100,7 @@ impl Downloading {
             (Stage::Reading(reading), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 match reading.look_again(&manifest, of) {
                     Ok(None) => {}
-                    Ok(Some(version)) => step.ask(IndexRequest::Manifest { version }),
+                    Ok(Some(question)) => step.ask(question),
                     Err(error) => return self.end(step, Err(error)),
                 }
             }
@@ -145,9 +145,9 @@ impl Downloading {
             }
             // Bricks may have moved its fragments.
             Err(error) if reading.looked_again.insert(number) => {
-                // One question is enough for all that have failed until it is answered.
+                // One question at a time: its answer may say where others are that have failed.
                 if reading.failed.is_empty() {
-                    step.ask(IndexRequest::Manifest { version: part.record.version });
+                    step.ask(part.whereabouts());
                 }
                 reading.failed.push((part, error));
                 Some(self)
@@ -246,6 +246,13 @@ struct Part {
     record: SegmentRecord,
 }
 
+impl Part {
+    /// The question where its segment is by now.
+    fn whereabouts(&self) -> IndexRequest {
+        IndexRequest::Manifest { version: self.record.version, segment: Some(self.number) }
+    }
+}
+
 /// The blocks that these bytes are in; none where that is all of them, or they are not stored as they are.
 fn wanted_blocks(record: &SegmentRecord, bytes: &Range<usize>) -> Option<Range<u32>> {
     let symbol_bytes = record.symbol_bytes();
@@ -255,37 +262,39 @@ fn wanted_blocks(record: &SegmentRecord, bytes: &Range<usize>) -> Option<Range<u
 }
 
 impl Reading {
-    /// Where the fragments of the version are by now with which what failed first was put: that is asked for again. The version with which something else that
-    /// failed was put, if so: the index is to be asked of that one, too.
+    /// Where what failed first is by now: that is asked for again, as is all that failed and is elsewhere by this answer. What the index is to be asked next, if
+    /// something is left.
     fn look_again(
         &mut self,
         manifest: &[u8],
         of: ObjectVersion,
-    ) -> Result<Option<ObjectVersion>, ObjectError> {
+    ) -> Result<Option<IndexRequest>, ObjectError> {
         let read = Manifest::read(manifest, of).map_err(|why| ObjectError::Manifest(why.to_string()))?;
         // It may be the manifest of another version that shares these segments, and has others of its own.
         let now = |number: u32, old: &SegmentRecord| {
             let record = read.segments.get(number as usize);
             record.filter(|record| record.version == old.version).cloned()
         };
-        let Some((Part { record, .. }, _)) = self.failed.first() else { return Ok(None) };
-        let version = record.version;
-        let (failed, others): (Vec<_>, Vec<_>) = core::mem::take(&mut self.failed)
-            .into_iter()
-            .partition(|(part, _)| part.record.version == version);
-        self.failed = others;
         for (number, record, _) in &mut self.to_come {
             if let Some(moved) = now(*number, record) {
                 *record = moved;
             }
         }
-        for (Part { number, first, range, record: old }, error) in failed.into_iter().rev() {
-            let moved = now(number, &old).filter(|record| record.places != old.places);
-            let record = moved.ok_or(ObjectError::Get { segment: number, error })?;
+        let moved = |part: &Part| now(part.number, &part.record).filter(|now| now.is_elsewhere(&part.record));
+        let mut found = Vec::new();
+        for (at, (part, error)) in core::mem::take(&mut self.failed).into_iter().enumerate() {
+            match moved(&part) {
+                Some(record) => found.push((part, record)),
+                // It was asked for this one.
+                None if at == 0 => return Err(ObjectError::Get { segment: part.number, error }),
+                None => self.failed.push((part, error)),
+            }
+        }
+        for (Part { number, first, range, .. }, record) in found.into_iter().rev() {
             let skipped = first as usize * record.symbol_bytes();
             self.to_come.push_front((number, record, range.start + skipped..range.end + skipped));
         }
-        Ok(self.failed.first().map(|(part, _)| part.record.version))
+        Ok(self.failed.first().map(|(part, _)| part.whereabouts()))
     }
 
     fn new(

@@ -234,6 +234,11 @@ impl SegmentRecord {
         content.len() == self.bytes as usize && self.checksum.is_none_or(|sum| sum == content.checksum())
     }
 
+    /// Whether bricks have brought some of it elsewhere, or back, since it was as it is here.
+    pub(super) fn is_elsewhere(&self, before: &SegmentRecord) -> bool {
+        (&self.places, self.mark) != (&before.places, before.mark)
+    }
+
     pub(super) fn symbol_bytes(&self) -> usize {
         self.symbol_blocks as usize * BLOCK
     }

@@ -397,7 +397,7 @@ impl Objects {
                 }
             }
             Message::Bricks { operation, bricks } => {
-                let moved = self.bricks.on_bricks(now, operation, bricks);
+                let moved = self.bricks.on_bricks(operation, bricks);
                 fx.extend(moved.into_iter().map(|(node, address)| ObjectEffect::Address { node, address }));
                 self.wake_work(now);
             }

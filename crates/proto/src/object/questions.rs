@@ -120,7 +120,7 @@ impl Questions {
             }
             // An index of before says nothing of versions that share fragments: it knows none.
             (
-                IndexRequest::Manifest { version },
+                IndexRequest::Manifest { version, .. },
                 Ok(IndexReply::Manifest { manifest, of: ObjectVersion(0), is_held }),
             ) => Answer::Told(Ok(IndexReply::Manifest { manifest, of: *version, is_held })),
             (_, result) => Answer::Told(result),

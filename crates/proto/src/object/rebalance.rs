@@ -98,7 +98,7 @@ impl Rebalancing {
     pub(super) fn begin(step: &mut Step<'_>, wanted: Rebalance) -> Rebalancing {
         let Rebalance { version, me, segments, moves } = wanted;
         step.bricks.are_fresh(step.now);
-        step.ask(IndexRequest::Manifest { version });
+        step.ask(IndexRequest::Manifest { version, segment: None });
         Rebalancing {
             version,
             me,
@@ -149,7 +149,7 @@ impl Rebalancing {
                 self.leave(step, false);
                 self.tries += 1;
                 self.stage = Stage::Asking;
-                step.ask(IndexRequest::Manifest { version: self.version });
+                step.ask(IndexRequest::Manifest { version: self.version, segment: None });
                 Some(self)
             }
             // It is gone, or is not visible yet.

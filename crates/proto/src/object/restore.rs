@@ -107,7 +107,7 @@ impl Restoring {
         inspection: Inspection,
     ) -> Restoring {
         step.bricks.are_fresh(step.now);
-        step.ask(IndexRequest::Manifest { version });
+        step.ask(IndexRequest::Manifest { version, segment: None });
         Restoring {
             version,
             me,
@@ -149,7 +149,7 @@ impl Restoring {
                 Answer::Told(Err(IndexError::NotAsExpected | IndexError::NoObject)),
             ) => {
                 self.stage = Stage::AskingAgain(change.clone());
-                step.ask(IndexRequest::Manifest { version: self.version });
+                step.ask(IndexRequest::Manifest { version: self.version, segment: None });
                 Some(self)
             }
             (Stage::Confirming(missing), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
@@ -249,7 +249,7 @@ impl Restoring {
         // Who is there and does not have it may have moved it.
         if missing.iter().any(|(_, brick)| !step.bricks.is_lost(*brick)) {
             self.stage = Stage::Confirming(missing);
-            step.ask(IndexRequest::Manifest { version: self.version });
+            step.ask(IndexRequest::Manifest { version: self.version, segment: None });
             return Some(self);
         }
         self.want(step, missing)
@@ -524,7 +524,7 @@ mod tests {
         let mut bricks = Bricks::default();
         bricks.are_fresh(Time(1));
         bricks.wake(Time(1));
-        bricks.on_bricks(Time(1), 1, all.iter().map(place).collect());
+        bricks.on_bricks(1, all.iter().map(place).collect());
         bricks
     }
 

@@ -231,7 +231,7 @@ impl Uploading {
             }
             (Stage::Committing(hold), Answer::Told(Err(IndexError::Moved))) => {
                 let (hold, base) = (*hold, self.base.as_ref().expect("a patch has one"));
-                step.ask(IndexRequest::Manifest { version: base.info().version });
+                step.ask(IndexRequest::Manifest { version: base.info().version, segment: None });
                 self.stage = Stage::Finding(hold);
             }
             (Stage::Putting(_), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
@@ -336,7 +336,7 @@ impl Uploading {
             Err(error) => {
                 if self.failed.is_empty() {
                     let base = self.base.as_ref().expect("only what is patched is read");
-                    step.ask(IndexRequest::Manifest { version: base.info().version });
+                    step.ask(IndexRequest::Manifest { version: base.info().version, segment: None });
                 }
                 self.failed.push((read, error));
                 return Some(self);
@@ -354,7 +354,7 @@ impl Uploading {
     fn read_again(&mut self, step: &mut Step<'_>) -> Result<(), ObjectError> {
         for (Read { gap, content, old }, error) in core::mem::take(&mut self.failed) {
             let there = self.base.as_ref().and_then(|base| base.manifest().segments.get(gap.segment));
-            if there.is_none_or(|there| there.places == old.places) {
+            if there.is_none_or(|there| !there.is_elsewhere(&old)) {
                 return Err(ObjectError::Get { segment: gap.segment as u32, error });
             }
             self.begin_segment(step, gap, content)?;

@@ -353,7 +353,7 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
                 IndexRequest::Look { .. } => {
                     IndexReply::Found { info, manifest: at(1), held_ns: 60_000_000_000 }
                 }
-                IndexRequest::Manifest { version: V } => {
+                IndexRequest::Manifest { version: V, .. } => {
                     IndexReply::Manifest { manifest: at(moved_to), of: V, is_held: false }
                 }
                 other => panic!("{other:?}"),
@@ -371,6 +371,50 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
         let result = result.map_err(|error| ObjectError::Get { segment: 1, error });
         assert_eq!(bench.news.last(), Some(&ObjectNews::Got(result)), "{:?}", bench.news);
     }
+}
+
+/// Found by reading: a later version had one of the segments that were moved, and the get of the other one failed.
+#[test]
+fn each_segment_that_was_moved_is_looked_for_where_it_is_named_last() {
+    let later = ObjectVersion(V.0 + 1);
+    let segment = |version, brick| SegmentRecord {
+        version,
+        bytes: 4096,
+        checksum: Some(base::checksum(&[1; 4096])),
+        coding: Coding::Copies { blocks: 1 },
+        symbol_blocks: 1,
+        places: vec![(0, BrickId(brick))],
+        mark: 0,
+    };
+    let manifest =
+        |segments: [SegmentRecord; 3]| Manifest { segments: segments.into(), losses: 0 }.to_bytes();
+    let info =
+        ObjectInfo { version: V, bytes: 3 * 4096, checksum: base::checksum(&[1; 3 * 4096]), put_ms: 0 };
+    let index = |request: &IndexRequest| {
+        let (of, segments) = match request {
+            IndexRequest::Look { .. } => {
+                let manifest = manifest([segment(V, 1), segment(V, 1), segment(V, 1)]);
+                return Some(IndexReply::Found { info, manifest, held_ns: 60_000_000_000 });
+            }
+            IndexRequest::Manifest { version: V, segment: Some(1) } => {
+                (later, [segment(V, 1), segment(V, 2), segment(later, 2)])
+            }
+            IndexRequest::Manifest { version: V, segment: Some(2) } => {
+                (V, [segment(V, 1), segment(V, 1), segment(V, 2)])
+            }
+            other => panic!("{other:?}"),
+        };
+        Some(IndexReply::Manifest { manifest: manifest(segments), of, is_held: true })
+    };
+    let mut bench = Bench::new();
+    let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+    bench.wish(ObjectWish::Get(WantedObject { name, range: None, service: Service::default() }));
+    for _ in 0..8 {
+        bench.directory(&[1, 2], index);
+        serve(&mut bench);
+        bench.wish(ObjectWish::More);
+    }
+    assert_eq!(bench.news.last(), Some(&ObjectNews::Got(Ok(()))), "{:?}", bench.news);
 }
 
 /// A copy of one block at each of two bricks.
@@ -445,7 +489,7 @@ fn patch_it(
                     return None;
                 }
                 IndexRequest::Patch { .. } => IndexReply::Committed,
-                IndexRequest::Manifest { version: V } => {
+                IndexRequest::Manifest { version: V, .. } => {
                     IndexReply::Manifest { manifest: patched_at(then).to_bytes(), of: V, is_held: false }
                 }
                 IndexRequest::Abandon { version: NEXT } => IndexReply::Abandoned,
@@ -565,7 +609,7 @@ fn restore(me: u32) -> ObjectWish {
 fn what_an_evicted_brick_has_is_made_again_elsewhere_and_told_to_the_index() {
     let index = |request: &IndexRequest| {
         Some(match request {
-            IndexRequest::Manifest { version: V } => {
+            IndexRequest::Manifest { version: V, .. } => {
                 IndexReply::Manifest { manifest: copies([1, 2]).to_bytes(), of: V, is_held: false }
             }
             IndexRequest::Amend { version: V, was, manifest } => {
@@ -606,7 +650,7 @@ fn what_was_made_again_is_noted_where_the_fragments_are_named_by_then() {
         let noted = core::cell::RefCell::new(Vec::new());
         let index = |request: &IndexRequest| {
             Some(match request {
-                IndexRequest::Manifest { version: V } => {
+                IndexRequest::Manifest { version: V, .. } => {
                     let (first, of) =
                         (noted.borrow().is_empty(), if noted.borrow().is_empty() { V } else { later });
                     let (at, mark) = if first { ([1, 2], 0) } else { (at, mark) };
@@ -646,7 +690,7 @@ fn what_was_made_again_is_noted_where_the_fragments_are_named_by_then() {
 fn what_an_evicted_brick_is_named_for_is_looked_at_again() {
     for (evicted, at, lacking) in [(Some(2), [1, 3], 0), (Some(2), [1, 2], 1), (None, [1, 2], 0)] {
         let index = |request: &IndexRequest| match request {
-            IndexRequest::Manifest { version: V } => {
+            IndexRequest::Manifest { version: V, .. } => {
                 Some(IndexReply::Manifest { manifest: copies(at).to_bytes(), of: V, is_held: false })
             }
             other => panic!("{other:?}"),
@@ -706,7 +750,7 @@ impl Sharer {
         let manifest = copies(at).to_bytes();
         for _ in 0..30 {
             bench.directory_says(&[1, 2, 3], |request| match request {
-                IndexRequest::Manifest { version: V } => {
+                IndexRequest::Manifest { version: V, .. } => {
                     Some(Ok(IndexReply::Manifest { manifest: manifest.clone(), of: V, is_held }))
                 }
                 IndexRequest::Amend { version: V, was, manifest: amended } => {
