@@ -4,8 +4,8 @@
 use crate::global::Global;
 use crate::output;
 use crate::verb::{
-    attach, brick, client, cluster, completions, demo, directory, disk, fsck, gateway, lab, man, object,
-    protocol, rebuild, scrub, sim, status, stream, trace, volume,
+    attach, brick, bucket, client, cluster, completions, demo, directory, disk, fsck, gateway, lab, man,
+    object, protocol, rebuild, scrub, sim, status, stream, trace, volume,
 };
 use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Styles};
@@ -69,6 +69,8 @@ pub enum Verb {
     Volume(volume::Args),
     /// Put, patch, read, list, check and remove objects
     Object(object::Args),
+    /// Say to which streams buckets belong
+    Bucket(bucket::Args),
     /// The protocols that volumes may have: list them, explain what each promises and costs
     Protocol(protocol::Args),
     /// Share the disks among volumes: streams with weights, and what each gets
@@ -150,6 +152,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Attach(args) => attach::run(global, args).map(done),
         Verb::Volume(args) => volume::run(global, args).map(done),
         Verb::Object(args) => object::run(global, args).map(done),
+        Verb::Bucket(args) => bucket::run(global, args).map(done),
         Verb::Protocol(args) => protocol::run(global, args).map(done),
         Verb::Stream(args) => stream::run(global, args).map(done),
         Verb::Status(args) => status::run(global, args),

@@ -556,6 +556,12 @@ pub enum AdminRequest {
         /// The stream's name.
         stream: String,
     },
+    /// Says to which stream a bucket belongs from now on: all that is put into it and read from it. The bucket need not be there yet.
+    SetBucketStream {
+        bucket: String,
+        /// The stream's name.
+        stream: String,
+    },
     /// Says how many requests a disk has at a time while streams share it.
     SetPlaces {
         places: u32,
@@ -575,6 +581,7 @@ impl AdminRequest {
             | AdminRequest::ListStreams
             | AdminRequest::SetVolumeStream { .. }
             | AdminRequest::SetPlaces { .. } => Version(5),
+            AdminRequest::SetBucketStream { .. } => Version(18),
             _ => Version::OLDEST,
         }
     }
@@ -780,7 +787,7 @@ wire_enum!(AdminRequest {
     20 => DeleteStream { name, nonce },
     21 => ListStreams,
     22 => SetVolumeStream { volume, stream },
-    23 => SetPlaces { places },
+    23 => SetPlaces { places }, 24 => SetBucketStream { bucket, stream },
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),

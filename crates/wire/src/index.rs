@@ -1,7 +1,7 @@
 //! What is said of objects' names and versions, between those who put and get objects and the index that knows them.
 
 use crate::{Version, wire_enum, wire_struct};
-use base::ObjectVersion;
+use base::{ObjectVersion, StreamId};
 
 /// What an object is called. Objects are listed in the order of these.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -92,12 +92,16 @@ pub enum IndexReply {
     Opened {
         version: ObjectVersion,
         held_ns: u64,
+        /// To which the bucket belongs.
+        stream: StreamId,
     },
     Committed,
     Found {
         info: ObjectInfo,
         manifest: Vec<u8>,
         held_ns: u64,
+        /// To which the bucket belongs.
+        stream: StreamId,
     },
     Removed,
     /// With `more`, others follow.
@@ -223,11 +227,11 @@ wire_enum!(Condition { 0 => Always, 1 => Absent, 2 => Is(version) });
 wire_enum!(IndexRequest {
     0 => Open { name; since 16: keep_ns }, 1 => Commit { name, condition, info, manifest; since 16: parts }, 2 => Look { name },
     3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions; since 16: only_open },
-    6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version; since 17: segment }, 9 => Amend { version, was, manifest },
+    6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version; since 18: segment }, 9 => Amend { version, was, manifest },
     10 => Patch { name, base, was, shares, info, manifest },
 });
 wire_enum!(IndexReply {
-    0 => Opened { version, held_ns }, 1 => Committed, 2 => Found { info, manifest, held_ns }, 3 => Removed,
+    0 => Opened { version, held_ns; since 18: stream }, 1 => Committed, 2 => Found { info, manifest, held_ns; since 18: stream }, 3 => Removed,
     4 => Listed { objects, more }, 5 => Held { gone }, 6 => Abandoned, 7 => Gone { versions; since 15: partly }, 8 => Manifest { manifest; since 15: of, is_held }, 9 => Amended,
 });
 wire_enum!(IndexError {

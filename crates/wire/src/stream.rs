@@ -166,9 +166,11 @@ pub struct StreamStatus {
     /// How its latency target was kept lately: as in [`TargetUse`], over all bricks.
     pub timed: u32,
     pub late: u32,
+    /// The buckets that were given to it, by name.
+    pub buckets: Vec<String>,
 }
 
-/// The bricks on which a reservation falls, as its stream's volumes lie on them.
+/// The bricks on which a reservation falls, as its stream's volumes and the objects of its buckets lie on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReservedOn {
     pub bricks: u32,
@@ -219,7 +221,8 @@ wire_struct!(StreamStatus {
     turn_us,
     waiting,
     served;
-    since 6: reserved_on, timed, late
+    since 6: reserved_on, timed, late;
+    since 18: buckets
 });
 wire_struct!(ReservedOn { bricks, measured });
 wire_struct!(BrickCapacity { brick, capacity, reserved });

@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod brick;
+pub mod bucket;
 pub mod client;
 pub mod cluster;
 pub mod completions;

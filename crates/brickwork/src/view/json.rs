@@ -29,11 +29,12 @@ pub fn stream_json(stream: &StreamInfo) -> Value {
     })
 }
 
-/// All streams with their volumes.
+/// All streams with their volumes and buckets.
 pub fn streams_json(status: &StreamsStatus) -> Value {
     let all = status.table.streams.iter().zip(&status.streams).map(|(stream, of)| {
         let mut value = stream_json(stream);
         value["volumes"] = json!(of.volumes);
+        value["buckets"] = json!(of.buckets);
         value["served_units"] = json!(of.served);
         let ReservedOn { bricks, measured } = of.reserved_on;
         value["reserved_on"] = json!({ "bricks": bricks, "measured": measured });

@@ -273,6 +273,7 @@ impl Bed<'_> {
                 window,
                 strategies: readers.into_iter().map(|(_, strategy)| strategy).collect(),
                 order,
+                weights: Vec::new(),
                 turns: Turns { order: Order::Arrival, places: Places(places), ..Turns::default() },
                 pause: until_quiet(places, self.block_bytes),
             },

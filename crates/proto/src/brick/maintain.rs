@@ -37,6 +37,10 @@ impl Brick {
 
     pub(super) fn on_brick(&mut self, now: Time, from: BrickId, packet: Packet, fx: &mut Vec<BrickEffect>) {
         let node = NodeId::Brick(from);
+        if matches!(packet.message, Message::Waiting { .. } | Message::Cancelled { .. }) {
+            // Of questions about fragments, or of others.
+            self.restores.on_brick(now, from, packet.clone());
+        }
         match packet.message {
             Message::Inventory { operation, group, view, after } => {
                 self.on_inventory(now, from, (operation, group, view), after, fx);
@@ -69,11 +73,7 @@ impl Brick {
             }
             _ => match Answer::from_packet(packet) {
                 Received::Answer(call, answer, wait) => self.maintenance.on_answer(now, call, answer, wait),
-                Received::Waiting(calls) => {
-                    self.maintenance.on_waiting(now, from, &calls);
-                    let operations = calls.iter().map(|call| call.0).collect();
-                    self.restores.on_brick(now, from, Message::Waiting { operations }.into());
-                }
+                Received::Waiting(calls) => self.maintenance.on_waiting(now, from, &calls),
                 Received::Cancelled { withdrawn, late } => {
                     self.maintenance.on_cancelled(now, from, &withdrawn, &late);
                 }

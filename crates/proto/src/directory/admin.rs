@@ -64,6 +64,9 @@ impl Desk {
             AdminRequest::SetVolumeStream { volume, stream } => {
                 self.set_volume_stream(now, asker, &volume, &stream, fx)
             }
+            AdminRequest::SetBucketStream { bucket, stream } => {
+                self.set_bucket_stream(now, asker, bucket, &stream, fx)
+            }
             AdminRequest::SetPlaces { places } => self.set_places(asker, places, fx),
         };
         if let Some(result) = answered {

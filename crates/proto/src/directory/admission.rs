@@ -5,6 +5,7 @@
 //! mirror every copy gets all of it, as all reads may be asked of one; of a layout with *d* data members each member a *d*-th, also of its
 //! parity. So the parts of a stream add up to more than its reservation, and what is admitted can be met with members away, wherever in a
 //! volume the requests go by the mean. It cannot where they all go to one group. Snapshots lie where their volumes lie, and do not count.
+//! Objects lie on all bricks. So a stream with buckets has its reservation evenly on all bricks that take more, beside what falls on its volumes.
 //!
 //! *What is refused.* A command that adds to a brick so that its reservations come to more than seven eighths of what it can serve
 //! ([`BrickCapacity::reservable`]). A brick of which that is not known, or that is away, refuses nothing; nor does what a brick was promised before it
@@ -25,6 +26,8 @@ pub(super) enum Proposal<'a> {
     Volumes(&'a [VolumeInfo]),
     /// A volume is made on groups of these members.
     NewVolume(&'a VolumeInfo, &'a [Vec<BrickId>]),
+    /// A bucket is given to this stream.
+    Bucket(&'a str, StreamId),
     /// A brick takes the place of another one in all groups.
     Replaced {
         brick: BrickId,
@@ -118,7 +121,23 @@ impl Cluster {
                 *parts.entry(brick).or_default() += of_member;
             }
         }
+        if self.has_buckets(stream, proposal) {
+            let takers: Vec<BrickId> =
+                self.records.bricks.keys().copied().filter(|brick| self.takes_groups(*brick)).collect();
+            for brick in &takers {
+                *parts.entry(*brick).or_default() += units as f64 / takers.len() as f64;
+            }
+        }
         parts
+    }
+
+    fn has_buckets(&self, stream: StreamId, proposal: &Proposal<'_>) -> bool {
+        let mut others = self.records.buckets.iter();
+        match proposal {
+            Proposal::Bucket(_, to) if *to == stream => true,
+            Proposal::Bucket(bucket, _) => others.any(|(name, of)| name != bucket && *of == stream),
+            _ => others.any(|(_, of)| *of == stream),
+        }
     }
 
     /// The volumes that count for a stream.

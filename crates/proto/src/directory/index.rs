@@ -3,7 +3,7 @@
 use super::desk::Desk;
 use super::event::{DirectoryEffect, send};
 use super::members::{full, fullness};
-use crate::index::{Index, IndexConfig, IndexEffect, ShardEvent};
+use crate::index::{BucketStreams, Index, IndexConfig, IndexEffect, ShardEvent};
 use base::{BrickId, NodeId, Time};
 use wire::{BrickPlace, IndexError, IndexRequest, Message, Version};
 
@@ -16,8 +16,15 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub(super) fn new(config: &IndexConfig) -> Objects {
-        Objects { index: Index::new(config), fx: Vec::new() }
+    pub(super) fn new(config: &IndexConfig, streams: &BucketStreams) -> Objects {
+        let mut objects = Objects { index: Index::new(config), fx: Vec::new() };
+        objects.set_streams(streams);
+        objects
+    }
+
+    /// Buckets belong to these streams from now on.
+    pub(super) fn set_streams(&mut self, streams: &BucketStreams) {
+        self.index.set_streams(streams);
     }
 
     /// Goes by other rules, in tests.

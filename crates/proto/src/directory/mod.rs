@@ -16,6 +16,7 @@
 mod admin;
 mod admission;
 mod bricks;
+mod buckets;
 mod change;
 mod cluster;
 mod cut;
@@ -76,7 +77,7 @@ impl Directory {
     ) -> Result<Directory, String> {
         let mut records = Records::load(&contents)?;
         records.finish_or_drop_volumes();
-        let objects = Objects::new(&config.index);
+        let objects = Objects::new(&config.index, &records.streams_of_buckets());
         let (mut cluster, mut views) = (Cluster::new(config, records, now), Views::default());
         views.resume(&mut cluster, now);
         let (members, slow, waiting) = (Members::default(), Slow::default(), Waiting::default());
@@ -235,6 +236,7 @@ impl Directory {
                 }
                 After::Settled(info) => self.desk.cluster.on_settled(*info),
                 After::Streams(table) => self.desk.cluster.streams.on_stored(*table),
+                After::Buckets(streams) => self.objects.set_streams(&streams),
                 After::Changed(volume) => self.desk.cluster.publish_volume(volume, fx),
                 After::Deleted(volume) => {
                     self.desk.cluster.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx)

@@ -4,7 +4,7 @@
 //! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` +
 //! family, `g` + group, `d` + version (a deleted volume or branch), `m` (the counters), `o` (what an operator said of the
 //! care; earlier stores kept all of it under `c`), `x` (commands that were refused), `t` + stream (one that was made or
-//! changed), `p` (what holds for all streams). Stores of before streams have neither of the last two.
+//! changed), `p` (what holds for all streams), `k` + bucket (the stream to which it was given). Stores of before streams have none of the last three.
 
 use super::event::Put;
 use base::{BrickId, GroupId, StreamId, Time, ViewNumber, VolumeId};
@@ -241,6 +241,8 @@ pub(super) struct Records {
     pub(super) care: CareRecord,
     pub(super) streams: BTreeMap<StreamId, StreamRecord>,
     pub(super) of_streams: StreamsRecord,
+    /// Those that were given to a stream of their own.
+    pub(super) buckets: BTreeMap<String, StreamId>,
     refusals: Vec<Refusal>,
 }
 
@@ -279,6 +281,7 @@ impl Records {
             care: CareRecord::default(),
             streams: BTreeMap::new(),
             of_streams: StreamsRecord::default(),
+            buckets: BTreeMap::new(),
             refusals: Vec::new(),
         };
         for (key, value) in contents {
@@ -358,6 +361,7 @@ impl Records {
             b'x' => self.refusals = Wire::from_bytes(value)?,
             b't' => drop(self.streams.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'p' => self.of_streams = Wire::from_bytes(value)?,
+            b'k' => drop(self.buckets.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             _ => return Err(wire::DecodeError::OutOfRange { what: "key of a record" }),
         }
         Ok(())
@@ -420,6 +424,11 @@ impl Records {
     /// The put that makes durable what holds for all streams.
     pub(super) fn put_of_streams(&self) -> Put {
         (OF_STREAMS_KEY.to_vec(), Some(self.of_streams.to_bytes()))
+    }
+
+    /// The put that makes durable to which stream a bucket was given, or that it was given to none.
+    pub(super) fn put_bucket(&self, bucket: &String) -> Put {
+        (key(b'k', bucket), self.buckets.get(bucket).map(Wire::to_bytes))
     }
 
     /// The next version of the map.

@@ -9,6 +9,7 @@
 //! earlier one, and what waits is bounded by the number of records. No further command is begun meanwhile.
 
 use super::event::{DirectoryEffect, Put, StoreToken};
+use crate::index::BucketStreams;
 use base::{GatewayId, GroupId, NodeId, Time, ViewNumber};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +45,8 @@ pub(super) enum After {
     Settled(Box<VolumeInfo>),
     /// The streams are stored as they are here, and may be told.
     Streams(Box<StreamTable>),
+    /// Buckets were given to these streams.
+    Buckets(BucketStreams),
     /// Tell gateways of a volume that changed.
     Changed(base::VolumeId),
     /// Tell gateways of a volume that is gone.

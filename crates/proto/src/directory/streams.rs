@@ -171,6 +171,7 @@ impl Streams {
             reserved_on: ReservedOn::default(),
             timed: kept().map(|kept| kept.timed).fold(0, u32::saturating_add),
             late: kept().map(|kept| kept.late).fold(0, u32::saturating_add),
+            buckets: Vec::new(),
         }
     }
 }
@@ -218,7 +219,7 @@ impl Uses {
 }
 
 impl Cluster {
-    /// The bricks on which the volumes of a stream lie. None where there is nothing to share, as nobody need hear of anything then.
+    /// The bricks on which the volumes and objects of a stream lie. None where there is nothing to share, as nobody need hear of anything then.
     pub(super) fn bricks_of_stream(&mut self, stream: StreamId) -> Vec<BrickId> {
         if !self.streams.told.is_shared() {
             return Vec::new();
@@ -234,6 +235,10 @@ impl Cluster {
                 bricks.entry(record.info.stream).or_default().extend(members);
             }
             self.streams.lies_on = LiesOn { version, bricks };
+        }
+        if self.records.buckets.values().any(|of_bucket| *of_bucket == stream) {
+            // Objects lie on all of them.
+            return self.records.bricks.keys().copied().collect();
         }
         self.streams.lies_on.bricks.get(&stream).into_iter().flatten().copied().collect()
     }
@@ -373,7 +378,13 @@ impl Desk {
                 "every cluster has the stream '{name}': it can be set, not deleted"
             ))));
         }
-        let volumes = volumes_of(records, id);
+        let (volumes, buckets) = (volumes_of(records, id), records.buckets_of(id));
+        if !buckets.is_empty() {
+            return Some(Err(AdminError::NotNow(format!(
+                "stream '{name}' has buckets: give {} another one first (`brickwork bucket set BUCKET --stream default`)",
+                buckets.join(", ")
+            ))));
+        }
         if !volumes.is_empty() {
             return Some(Err(AdminError::NotNow(format!(
                 "stream '{name}' has volumes: give {} another one first (`brickwork volume set VOLUME --stream default`)",
@@ -397,7 +408,7 @@ impl Desk {
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
         let records = &mut self.cluster.records;
-        let stream = match named(records, stream).and_then(|info| may_have_volumes(&info).map(|()| info.id)) {
+        let stream = match named(records, stream).and_then(|info| may_be_given(&info).map(|()| info.id)) {
             Err(error) => return Some(Err(error)),
             Ok(id) => id,
         };
@@ -486,6 +497,7 @@ impl Desk {
         table.streams.sort_by_key(|info| info.id);
         let of_stream = |info: &StreamInfo| StreamStatus {
             reserved_on: self.cluster.reserved_on(now, info),
+            buckets: records.buckets_of(info.id),
             ..streams.status(now, info.id, volumes_of(records, info.id))
         };
         let informed = |uses: &&Uses| uses.known == table.version;
@@ -499,15 +511,17 @@ impl Desk {
     }
 }
 
-/// Whether volumes can belong to a stream.
-pub(super) fn may_have_volumes(info: &StreamInfo) -> Result<(), AdminError> {
+/// Whether volumes and buckets can belong to a stream.
+pub(super) fn may_be_given(info: &StreamInfo) -> Result<(), AdminError> {
     match info.is_background() {
-        true => Err(invalid(format!("'{}' is background work: no volume can belong to it", info.name))),
+        true => {
+            Err(invalid(format!("'{}' is background work: no volume or bucket can belong to it", info.name)))
+        }
         false => Ok(()),
     }
 }
 
-fn named(records: &Records, name: &str) -> Result<StreamInfo, AdminError> {
+pub(super) fn named(records: &Records, name: &str) -> Result<StreamInfo, AdminError> {
     let known = table(records).streams.into_iter().chain(adopted(records)).find(|info| info.name == name);
     known.ok_or_else(|| {
         invalid(format!("no stream named '{name}'; `brickwork stream list` shows those there are"))

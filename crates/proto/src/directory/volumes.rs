@@ -7,7 +7,7 @@ use super::event::{DirectoryEffect, Put};
 use super::members::{full, fullness};
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
 use super::store::{After, Asker};
-use super::streams::may_have_volumes;
+use super::streams::may_be_given;
 use crate::layout::placement::{self, Candidate, Wanted};
 use crate::layout::{Geometry, Layout};
 use base::{BLOCK_U64, BrickId, GroupId, Time, ViewNumber, VolumeId};
@@ -97,7 +97,7 @@ impl Desk {
     fn plan(&mut self, now: Time, info: &VolumeInfo, groups: u32) -> Result<Vec<Vec<BrickId>>, AdminError> {
         check_name(&info.name, "volume")?;
         let background = StreamInfo::built_in().into_iter().find(|of| of.id == info.stream);
-        background.map_or(Ok(()), |of| may_have_volumes(&of))?;
+        background.map_or(Ok(()), |of| may_be_given(&of))?;
         check_size(info.size_bytes)?;
         self.cluster.may_have(info.protocol)?;
         let layout: Layout = info.layout.parse().map_err(|error| invalid(format!("{error}")))?;

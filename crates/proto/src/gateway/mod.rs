@@ -233,7 +233,9 @@ impl Gateway {
             Message::FragmentPut { .. } | Message::Fragment { .. } => {
                 return self.objects.on_packet(now, from, packet, fx);
             }
-            Message::Waiting { .. } => self.objects.on_packet(now, from, packet.clone(), fx),
+            Message::Waiting { .. } | Message::Cancelled { .. } => {
+                self.objects.on_packet(now, from, packet.clone(), fx);
+            }
             _ => {}
         }
         match Answer::from_packet(packet) {

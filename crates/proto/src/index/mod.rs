@@ -7,6 +7,7 @@
 //!
 //! Deliberately absent: where fragments are. A version's *manifest* says it, and nobody here looks into one.
 
+mod buckets;
 mod held;
 mod keys;
 mod log;
@@ -14,6 +15,8 @@ mod shard;
 mod sharing;
 #[cfg(test)]
 mod tests;
+
+pub use buckets::BucketStreams;
 
 use base::{NodeId, ObjectVersion, Time};
 use core::time::Duration;
@@ -152,6 +155,11 @@ impl Index {
     #[cfg(feature = "planted")]
     pub fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
         self.shards.iter_mut().for_each(|shard| shard.set_rules(rules));
+    }
+
+    /// Buckets belong to these streams from now on.
+    pub fn set_streams(&mut self, streams: &BucketStreams) {
+        self.shards.iter_mut().for_each(|shard| shard.set_streams(streams.clone()));
     }
 
     /// Somebody asks.

@@ -6,13 +6,14 @@
 //! A version's life: *open* (it is being put; nobody sees it), *visible*, *past* (replaced or removed; whoever reads it may go on), gone. Ids are
 //! never used twice, so "gone" is final. A putter that slept until its version was not held open any more cannot make it visible.
 
+use super::buckets::BucketStreams;
 use super::held::{Held, Over};
 use super::keys::{self, Counts, HeldRecord, NameRecord};
 use super::log::Log;
 use super::sharing;
 use super::{Page, Pair, Put, ReadToken, ShardEffect, StoreToken};
 use crate::rules::{Rules, SOUND};
-use base::{Checksum, ObjectVersion, Time};
+use base::{Checksum, ObjectVersion, StreamId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Condition, DecodeError, IndexError, IndexReply, ObjectInfo, ObjectName, Share, Wire};
@@ -121,7 +122,7 @@ enum Reading {
 /// What follows once a change is stored.
 #[derive(Debug)]
 enum After {
-    Opened { ticket: Ticket, version: ObjectVersion, held: Duration },
+    Opened { ticket: Ticket, version: ObjectVersion, held: Duration, stream: StreamId },
     Committed { ticket: Ticket, name: ObjectName, held: Vec<ObjectVersion>, replaced: Option<NameRecord> },
     Removed { ticket: Ticket, name: ObjectName, removed: NameRecord },
     Ended { ticket: Option<Ticket>, version: ObjectVersion },
@@ -148,6 +149,7 @@ pub(super) struct Shard {
     drawn: u64,
     state: State,
     held: Held,
+    streams: BucketStreams,
     /// Names that are being changed.
     changing: BTreeMap<ObjectName, Changing>,
     /// Versions whose manifests are being replaced. One that ends meanwhile is taken out: what is gone must not be written again.
@@ -182,6 +184,7 @@ impl Shard {
             drawn,
             state: State::Asleep,
             held: Held::new(hold),
+            streams: BucketStreams::default(),
             changing: BTreeMap::new(),
             amending: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -190,6 +193,10 @@ impl Shard {
             told: Vec::new(),
             fx: Vec::new(),
         }
+    }
+
+    pub(super) fn set_streams(&mut self, streams: BucketStreams) {
+        self.streams = streams;
     }
 
     /// Goes by other rules, in tests.
@@ -367,9 +374,9 @@ impl Shard {
             (keys::COUNTS.to_vec(), Some(counts.to_bytes())),
             (keys::held(version), Some(record.to_bytes())),
         ];
-        let held = self.held.length(keep);
+        let (held, stream) = (self.held.length(keep), self.streams.of(&name.bucket));
         self.held.open(now, version, name, keep);
-        self.log.put(puts, After::Opened { ticket, version, held });
+        self.log.put(puts, After::Opened { ticket, version, held, stream });
     }
 
     fn change(&mut self, ticket: Ticket, name: ObjectName, change: Change) {
@@ -558,7 +565,8 @@ impl Shard {
                 None => self.look(ticket, name, times + 1),
                 Some(manifest) => {
                     let held_ns = self.held.length(Duration::ZERO).as_nanos() as u64;
-                    self.tell(ticket, Ok(IndexReply::Found { info, manifest, held_ns }));
+                    let stream = self.streams.of(&name.bucket);
+                    self.tell(ticket, Ok(IndexReply::Found { info, manifest, held_ns, stream }));
                 }
             },
             Reading::List { ticket, bucket, limit } => {
@@ -697,10 +705,10 @@ impl Shard {
     pub(super) fn on_stored(&mut self, now: Time, token: StoreToken, result: Result<(), String>) {
         for after in self.log.on_stored(now, token, result) {
             match after {
-                After::Opened { ticket, version, held } => {
+                After::Opened { ticket, version, held, stream } => {
                     self.held.renew(now, version);
                     let held_ns = held.as_nanos() as u64;
-                    self.tell(ticket, Ok(IndexReply::Opened { version, held_ns }));
+                    self.tell(ticket, Ok(IndexReply::Opened { version, held_ns, stream }));
                 }
                 After::Committed { ticket, name, held, replaced } => {
                     held.into_iter().for_each(|version| self.held.forget(version));

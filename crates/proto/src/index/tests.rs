@@ -2,6 +2,7 @@
 
 use super::*;
 use base::ClientId;
+use base::StreamId;
 use proptest::prelude::*;
 use wire::{Condition, SegmentSpan, Wire};
 
@@ -349,6 +350,30 @@ fn what_a_patch_shares_is_kept_until_the_last_sharer_ends() {
     assert!(bench.stores.iter().flatten().all(|(key, _)| key == b"c"), "nothing is left of them");
 }
 
+#[test]
+fn whoever_puts_or_reads_is_told_the_stream_of_the_bucket() {
+    let mut bench = Bench::new();
+    let streams = |bench: &mut Bench| {
+        let opened = match bench.call(IndexRequest::Open { name: named("k"), keep_ns: 0 }) {
+            Ok(IndexReply::Opened { version, stream, .. }) => {
+                bench.commit("k", version, Condition::Always).unwrap();
+                stream
+            }
+            other => panic!("{other:?}"),
+        };
+        match bench.call(IndexRequest::Look { name: named("k") }) {
+            Ok(IndexReply::Found { stream, .. }) => (opened.0, stream.0),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(streams(&mut bench), (0, 0));
+    let given = |stream| [(named("k").bucket, StreamId(stream))].into_iter().collect();
+    bench.index.set_streams(&given(7));
+    assert_eq!(streams(&mut bench), (7, 7));
+    bench.index.set_streams(&[("another".to_owned(), StreamId(7))].into_iter().collect());
+    assert_eq!(streams(&mut bench), (0, 0));
+}
+
 /// Found by reading: a segment was moved and then replaced by a patch while somebody read it, who was told of a version that does not have it.
 #[test]
 fn where_a_segment_is_says_the_last_version_that_has_it() {
@@ -497,7 +522,7 @@ fn what_an_interrupted_put_has_stored_is_kept_and_becomes_part_of_a_later_versio
     let mut bench = Bench::new();
     let keep_ns = KEEP.as_nanos() as u64;
     let open = |bench: &mut Bench, key| match bench.call(IndexRequest::Open { name: named(key), keep_ns }) {
-        Ok(IndexReply::Opened { version, held_ns }) => {
+        Ok(IndexReply::Opened { version, held_ns, .. }) => {
             assert_eq!(held_ns, keep_ns);
             version
         }

@@ -3,7 +3,8 @@
 
 use super::TransferId;
 use super::access::Place;
-use base::{BLOCK, BrickId, Payload, Time};
+use super::charges::Charges;
+use base::{BLOCK, BrickId, Payload, StreamId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{FragmentId, Message, OPERATIONS_MAX, Packet, Service};
@@ -26,7 +27,8 @@ pub(super) struct Call {
     pub(super) wish: Wish,
     /// The blocks of the fragment.
     pub(super) blocks: u32,
-    pub(super) service: Service,
+    /// For whom it is.
+    pub(super) stream: StreamId,
 }
 
 /// What a brick is to do with a fragment.
@@ -63,6 +65,7 @@ pub(super) struct Calls {
     due: BTreeSet<(Time, u64)>,
     lanes: BTreeMap<BrickId, Lane>,
     last: u64,
+    charges: Charges,
     /// To be sent.
     outbox: Vec<(BrickId, Packet)>,
     called_off: BTreeMap<BrickId, Vec<u64>>,
@@ -72,6 +75,8 @@ pub(super) struct Calls {
 struct Open {
     transfer: TransferId,
     call: Call,
+    /// As it was sent.
+    service: Service,
     /// When it is sent again; none before it was sent.
     again: Option<Time>,
     /// How often the brick was busy.
@@ -93,6 +98,7 @@ impl Calls {
             due: BTreeSet::new(),
             lanes: BTreeMap::new(),
             last: first,
+            charges: Charges::default(),
             outbox: Vec::new(),
             called_off: BTreeMap::new(),
         }
@@ -103,7 +109,8 @@ impl Calls {
         self.last += 1;
         let brick = call.brick;
         self.lanes.entry(brick).or_default().held.push_back(self.last);
-        self.open.insert(self.last, Open { transfer, call, again: None, refused: 0 });
+        let service = Service { stream: call.stream, delay: 0 };
+        self.open.insert(self.last, Open { transfer, call, service, again: None, refused: 0 });
         self.fill(now, brick);
     }
 
@@ -124,8 +131,9 @@ impl Calls {
             lane.held.pop_front();
             let again = now + open.call.again();
             open.again = Some(again);
+            open.service = self.charges.ask(open.call.stream, brick, open.call.blocks);
             self.due.insert((again, operation));
-            self.outbox.push((brick, packet(operation, &open.call)));
+            self.outbox.push((brick, open.packet(operation)));
         }
     }
 
@@ -180,8 +188,14 @@ impl Calls {
         Some(open.transfer)
     }
 
+    /// The brick says what it withdrew of what was called off, and what it did not.
+    pub(super) fn cancelled(&mut self, from: BrickId, withdrawn: &[u64], late: &[u64]) {
+        self.charges.cancelled(from, withdrawn, late);
+    }
+
     /// The brick can be reached again: what was on its way is lost.
     pub(super) fn on_up(&mut self, now: Time, brick: BrickId) {
+        self.charges.on_up(brick);
         let is_its = |(_, open): &(&u64, &Open)| open.call.brick == brick && open.again.is_some();
         let its: Vec<u64> = self.open.iter().filter(is_its).map(|(operation, _)| *operation).collect();
         for operation in its {
@@ -213,6 +227,8 @@ impl Calls {
         for (operation, open) in over {
             self.leave(operation, &open);
             if open.again.is_some() {
+                let Call { brick, stream, blocks, .. } = open.call;
+                self.charges.call_off(operation, stream, brick, blocks);
                 self.called_off.entry(open.call.brick).or_default().push(operation);
             }
         }
@@ -232,7 +248,7 @@ impl Calls {
             let again = now + open.call.again();
             open.again = Some(again);
             self.due.insert((again, operation));
-            self.outbox.push((open.call.brick, packet(operation, &open.call)));
+            self.outbox.push((open.call.brick, open.packet(operation)));
             late.push((open.transfer, (open.call.fragment.index, open.call.brick)));
         }
         late
@@ -250,16 +266,18 @@ impl Calls {
     }
 }
 
-fn packet(operation: u64, call: &Call) -> Packet {
-    let Call { fragment, ref wish, blocks, service, .. } = *call;
-    match wish {
-        Wish::Put(content) => {
-            let message = Message::PutFragment { operation, fragment, service };
-            Packet { message, payload: content.clone() }
-        }
-        Wish::Get => Message::GetFragment { operation, fragment, blocks, service }.into(),
-        Wish::Check { reads } => {
-            Message::CheckFragment { operation, fragment, blocks, reads: *reads, service }.into()
+impl Open {
+    fn packet(&self, operation: u64) -> Packet {
+        let Open { call: Call { fragment, ref wish, blocks, .. }, service, .. } = *self;
+        match wish {
+            Wish::Put(content) => {
+                let message = Message::PutFragment { operation, fragment, service };
+                Packet { message, payload: content.clone() }
+            }
+            Wish::Get => Message::GetFragment { operation, fragment, blocks, service }.into(),
+            Wish::Check { reads } => {
+                Message::CheckFragment { operation, fragment, blocks, reads: *reads, service }.into()
+            }
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::calls::{Call, Wish};
 use super::{Context, Place, Transfer, TransferEffect};
-use base::{BLOCK, BrickId, ObjectVersion, Payload};
+use base::{BLOCK, BrickId, ObjectVersion, Payload, StreamId};
 use std::collections::BTreeSet;
-use wire::{FragmentId, FragmentOutcome, Service};
+use wire::{FragmentId, FragmentOutcome};
 
 /// What is to be copied.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,7 +16,8 @@ pub struct Carry {
     pub symbols: Vec<u32>,
     pub from: BrickId,
     pub to: BrickId,
-    pub service: Service,
+    /// For whom it is.
+    pub stream: StreamId,
 }
 
 #[derive(Debug)]
@@ -37,11 +38,11 @@ impl Carrying {
     }
 
     fn ask(&mut self, cx: &mut Context<'_>, place: Place, wish: Wish) {
-        let Carry { version, segment, symbol_blocks: blocks, service, .. } = self.carry;
+        let Carry { version, segment, symbol_blocks: blocks, stream, .. } = self.carry;
         let (index, brick) = place;
         self.open.insert(place);
         let fragment = FragmentId { version, segment, index };
-        cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, service });
+        cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, stream });
     }
 
     /// A fragment has come from the one brick, or is stored at the other.

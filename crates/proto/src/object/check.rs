@@ -3,9 +3,9 @@
 use super::access::Place;
 use super::calls::{Call, Wish};
 use super::{Context, Transfer, TransferEffect};
-use base::ObjectVersion;
+use base::{ObjectVersion, StreamId};
 use std::collections::BTreeSet;
-use wire::{FragmentId, FragmentOutcome, Service};
+use wire::{FragmentId, FragmentOutcome};
 
 /// What is to be looked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,7 +18,8 @@ pub struct Check {
     pub places: Vec<Place>,
     /// Whether bricks read them and compare them with their checksums, or only look them up.
     pub reads: bool,
-    pub service: Service,
+    /// For whom it is.
+    pub stream: StreamId,
 }
 
 /// What bricks said. All others are there.
@@ -38,11 +39,11 @@ pub(super) struct Checking {
 
 impl Checking {
     pub(super) fn begin(cx: &mut Context<'_>, check: Check) -> Option<Checking> {
-        let Check { version, segment, symbol_blocks: blocks, places, reads, service } = check;
+        let Check { version, segment, symbol_blocks: blocks, places, reads, stream } = check;
         for (index, brick) in &places {
             let (brick, fragment) = (*brick, FragmentId { version, segment, index: *index });
             let wish = Wish::Check { reads };
-            cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, service });
+            cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, stream });
         }
         Checking { open: places.into_iter().collect(), checked: Checked::default() }.go_on(cx)
     }

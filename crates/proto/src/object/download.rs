@@ -8,10 +8,10 @@ use super::hold::Hold;
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
 use super::questions::Answer;
-use base::{Checksum, ObjectVersion, Payload, Time};
+use base::{Checksum, ObjectVersion, Payload, StreamId, Time};
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{IndexReply, IndexRequest, ObjectInfo, ObjectName, Service};
+use wire::{IndexReply, IndexRequest, ObjectInfo, ObjectName};
 
 /// Segments that are read ahead of whoever takes them.
 const AHEAD_MAX: usize = 2;
@@ -24,7 +24,6 @@ pub struct WantedObject {
     pub name: ObjectName,
     /// Bytes from where, and how many at most; all where it is none.
     pub range: Option<(u64, u64)>,
-    pub service: Service,
 }
 
 #[derive(Debug)]
@@ -50,6 +49,8 @@ pub(super) struct Downloading {
 struct Reading {
     info: ObjectInfo,
     hold: Hold,
+    /// That of its bucket.
+    stream: StreamId,
     /// What is still to be asked for: segments, and what is wanted of each.
     to_come: VecDeque<(u32, SegmentRecord, Range<usize>)>,
     under_way: BTreeMap<TransferId, Part>,
@@ -82,9 +83,9 @@ impl Downloading {
 
     pub(super) fn on_answer(mut self, step: &mut Step<'_>, answer: Answer) -> Option<Downloading> {
         match (&mut self.stage, answer) {
-            (Stage::Looking, Answer::Told(Ok(IndexReply::Found { info, manifest, held_ns }))) => {
+            (Stage::Looking, Answer::Told(Ok(IndexReply::Found { info, manifest, held_ns, stream }))) => {
                 let hold = Hold::new(info.version, held_ns, step.now);
-                match Reading::new((info, hold), &manifest, self.wanted.range) {
+                match Reading::new((info, hold, stream), &manifest, self.wanted.range) {
                     Ok(reading) => self.stage = Stage::Reading(reading),
                     Err(error) => return self.end(step, Err(error)),
                 }
@@ -226,7 +227,7 @@ impl Downloading {
                 places: record.places.clone(),
                 wanted: blocks.clone(),
                 strategy: AccessStrategy::Paced { window: WINDOW },
-                service: self.wanted.service,
+                stream: reading.stream,
             };
             reading.under_way.insert(step.get(get), Part { number, first, range, record });
         }
@@ -298,7 +299,7 @@ impl Reading {
     }
 
     fn new(
-        (info, hold): (ObjectInfo, Hold),
+        (info, hold, stream): (ObjectInfo, Hold, StreamId),
         manifest: &[u8],
         range: Option<(u64, u64)>,
     ) -> Result<Reading, ObjectError> {
@@ -331,6 +332,7 @@ impl Reading {
         Ok(Reading {
             info,
             hold,
+            stream,
             to_come,
             under_way: BTreeMap::new(),
             failed: Vec::new(),

@@ -4,13 +4,13 @@ use super::access::{Access, AccessStrategy, Place};
 use super::calls::{Call, Wish};
 use super::coding::{Coder, Coding, Decoding, Tally};
 use super::{Context, Transfer, TransferEffect};
-use base::{BLOCK, ObjectVersion, Payload, Time};
+use base::{BLOCK, ObjectVersion, Payload, StreamId, Time};
 use code::Computation;
 use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
-use wire::{FragmentId, FragmentOutcome, Service};
+use wire::{FragmentId, FragmentOutcome};
 
 /// What is to be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,7 +25,8 @@ pub struct Get {
     /// The blocks that are wanted, of a code that stores them as they are: the others may come back empty. All without.
     pub wanted: Option<Range<u32>>,
     pub strategy: AccessStrategy,
-    pub service: Service,
+    /// For whom it is.
+    pub stream: StreamId,
 }
 
 /// Why a segment could not be read.
@@ -88,11 +89,11 @@ impl Getting {
     fn ask(&mut self, cx: &mut Context<'_>, places: Vec<Place>) {
         let unwanted = self.access.unwanted();
         self.open -= cx.calls.call_off_some(cx.now, cx.transfer, &unwanted);
-        let Get { version, segment, symbol_blocks: blocks, service, .. } = self.get;
+        let Get { version, segment, symbol_blocks: blocks, stream, .. } = self.get;
         self.open += places.len();
         for (index, brick) in places {
             let fragment = FragmentId { version, segment, index };
-            cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish: Wish::Get, blocks, service });
+            cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish: Wish::Get, blocks, stream });
         }
     }
 

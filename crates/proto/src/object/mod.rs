@@ -12,6 +12,7 @@ mod access;
 mod bricks;
 mod calls;
 mod carry;
+mod charges;
 mod check;
 mod coding;
 mod download;
@@ -220,6 +221,7 @@ impl Transfers {
                     });
                 }
             }
+            Message::Cancelled { withdrawn, late } => self.calls.cancelled(from, &withdrawn, &late),
             Message::Waiting { operations } => {
                 for transfer in self.calls.wait(now, from, &operations) {
                     self.under_way.entry(transfer).and_modify(|(_, patient)| *patient = now + PATIENCE);

@@ -6,7 +6,7 @@ use super::hold::Hold;
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, Step};
 use base::{Checksum, ObjectVersion, Payload, Time};
-use wire::{IndexError, ObjectInfo, ObjectName, Service};
+use wire::{IndexError, ObjectInfo, ObjectName};
 
 /// A part of an object that is to be replaced, or what is to be appended to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +20,6 @@ pub struct ObjectPatch {
     pub put_ms: u64,
     /// How much is in a new segment: at most [`SEGMENT_BYTES`](super::SEGMENT_BYTES), which is usual.
     pub segment_bytes: usize,
-    pub service: Service,
 }
 
 /// The version that a patch takes the place of.

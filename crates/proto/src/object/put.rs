@@ -8,12 +8,12 @@ use super::calls::{Call, Wish};
 use super::coding::{Coder, Coding, enough};
 use super::ready::{Placing, Ready};
 use super::{Context, Transfer, TransferEffect};
-use base::{BLOCK, BrickId, ObjectVersion, Payload};
+use base::{BLOCK, BrickId, ObjectVersion, Payload, StreamId};
 use code::Computation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thiserror::Error;
-use wire::{FragmentId, FragmentOutcome, Service};
+use wire::{FragmentId, FragmentOutcome};
 
 /// What is to be stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +33,8 @@ pub struct Put {
     pub losses: u32,
     /// So many fragments are on their way to a brick at a time.
     pub window: u32,
-    pub service: Service,
+    /// For whom it is.
+    pub stream: StreamId,
 }
 
 /// Why a segment could not be stored.
@@ -235,13 +236,13 @@ impl Putting {
     }
 
     fn send(&mut self, cx: &mut Context<'_>, brick: BrickId, index: u32, content: Payload) {
-        let Put { version, segment, service, .. } = self.put;
+        let Put { version, segment, stream, .. } = self.put;
         let fragment = FragmentId { version, segment, index };
         let blocks = (content.len() / BLOCK) as u32;
         let there = self.bricks.get_mut(&brick).expect("a brick of this put");
         there.open.insert(index, content.clone());
         let wish = Wish::Put(content);
-        cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, service });
+        cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, stream });
     }
 
     /// Has more symbols made where there are fewer than windows take. Each time the whole segment is gone through, so that a few at

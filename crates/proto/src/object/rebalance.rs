@@ -15,8 +15,7 @@ use super::check::{Check, Checked};
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
 use super::questions::Answer;
-use super::restore::maintenance;
-use base::{BrickId, Checksum, ObjectVersion};
+use base::{BrickId, Checksum, ObjectVersion, StreamId};
 use std::collections::VecDeque;
 use wire::{IndexError, IndexReply, IndexRequest, Wire};
 
@@ -192,7 +191,7 @@ impl Rebalancing {
                         symbol_blocks: segment.symbol_blocks,
                         places: others.copied().collect(),
                         reads: false,
-                        service: maintenance(),
+                        stream: StreamId::MAINTENANCE,
                     };
                     step.check(check);
                     self.stage = Stage::Checking;
@@ -281,7 +280,7 @@ impl Rebalancing {
             symbols: self.own_symbols(segment),
             from: self.me,
             to,
-            service: maintenance(),
+            stream: StreamId::MAINTENANCE,
         };
         let disks = step.bricks.disks(to);
         let moved = |(symbol, brick): &Place| (*symbol, if *brick == self.me { to } else { *brick });

@@ -4,11 +4,11 @@ use super::access::Place;
 use super::calls::{Call, Wish};
 use super::coding::Coding;
 use super::{Context, Transfer, TransferEffect};
-use base::{BLOCK, ObjectVersion, Payload};
+use base::{BLOCK, ObjectVersion, Payload, StreamId};
 use code::Computation;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wire::{FragmentId, FragmentOutcome, Service};
+use wire::{FragmentId, FragmentOutcome};
 
 /// What is to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +20,8 @@ pub struct Remake {
     pub blocks: Vec<Payload>,
     /// Which symbols, and which brick is to have each.
     pub places: Vec<Place>,
-    pub service: Service,
+    /// For whom it is.
+    pub stream: StreamId,
 }
 
 #[derive(Debug)]
@@ -54,12 +55,12 @@ impl Remaking {
     }
 
     fn send(&mut self, cx: &mut Context<'_>, place: Place, content: Payload) {
-        let Remake { version, segment, service, .. } = self.remake;
+        let Remake { version, segment, stream, .. } = self.remake;
         let (index, brick) = place;
         let blocks = (content.len() / BLOCK) as u32;
         self.open.insert(place);
         let (fragment, wish) = (FragmentId { version, segment, index }, Wish::Put(content));
-        cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, service });
+        cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, stream });
     }
 
     pub(super) fn on_computed(mut self, cx: &mut Context<'_>, made: Vec<Payload>) -> Option<Transfer> {

@@ -18,7 +18,7 @@ use super::remake::Remake;
 use base::{BrickId, Checksum, ObjectVersion, Payload, StreamId};
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{IndexError, IndexReply, IndexRequest, Service, Wire};
+use wire::{IndexError, IndexReply, IndexRequest, Wire};
 
 /// Fragments that are asked for at a brick at a time.
 const WINDOW: usize = 4;
@@ -217,9 +217,9 @@ impl Restoring {
                 continue;
             }
             let (version, number, symbol_blocks) = (self.version, self.at as u32, segment.symbol_blocks);
-            let service = maintenance();
+            let stream = StreamId::MAINTENANCE;
             let bytes = places.len() as u64 * segment.symbol_bytes() as u64;
-            let check = Check { version, segment: number, symbol_blocks, places, reads, service };
+            let check = Check { version, segment: number, symbol_blocks, places, reads, stream };
             if reads {
                 self.stage = Stage::Allowing(check);
                 step.tell(ObjectNews::WantsToRead { bytes });
@@ -297,7 +297,7 @@ impl Restoring {
             places: places.iter().filter(is_there).copied().collect(),
             wanted: None,
             strategy: AccessStrategy::Paced { window: WINDOW },
-            service: maintenance(),
+            stream: StreamId::MAINTENANCE,
         };
         self.stage = Stage::Reading(step.get(get), missing);
         Some(self)
@@ -332,7 +332,7 @@ impl Restoring {
             coding: segment.coding,
             blocks,
             places: instead.keys().copied().collect(),
-            service: maintenance(),
+            stream: StreamId::MAINTENANCE,
         };
         self.stage = Stage::Making(step.remake(remake), instead);
         Some(self)
@@ -416,10 +416,6 @@ impl Restoring {
         step.tell(ObjectNews::Restored(result));
         None
     }
-}
-
-pub(super) fn maintenance() -> Service {
-    Service { stream: StreamId::MAINTENANCE, ..Service::default() }
 }
 
 /// What is to be made of a segment.

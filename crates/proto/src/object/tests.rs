@@ -1,11 +1,11 @@
 //! Puts and gets of segments at bricks that are played by the test: they are slow, lose messages, fill up, and go.
 
 use super::*;
-use base::{BLOCK, ObjectVersion, Rng};
+use base::{BLOCK, ObjectVersion, Rng, StreamId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wire::{FragmentId, Service, Wait};
+use wire::{FragmentId, Wait};
 
 const BRICKS: u32 = 8;
 
@@ -205,13 +205,13 @@ fn put(coding: Coding, symbols: u32, losses: u32, rng: &mut Rng) -> Put {
         placing: Placing::ByPace,
         losses,
         window: 3,
-        service: Service::default(),
+        stream: StreamId::default(),
     }
 }
 
 fn get(coding: Coding, places: Vec<Place>, strategy: AccessStrategy) -> Get {
-    let (version, service) = (ObjectVersion(1), Service::default());
-    Get { version, segment: 3, coding, symbol_blocks: 1, places, wanted: None, strategy, service }
+    let (version, stream) = (ObjectVersion(1), StreamId::default());
+    Get { version, segment: 3, coding, symbol_blocks: 1, places, wanted: None, strategy, stream }
 }
 
 fn strategy(is_paced: bool) -> AccessStrategy {

@@ -15,11 +15,11 @@ use super::questions::Answer;
 use super::ready::Placing;
 use super::resume::{Earlier, Resumable};
 use super::{Place, TransferId};
-use base::{BLOCK, ObjectVersion, Payload, Time};
+use base::{BLOCK, ObjectVersion, Payload, StreamId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::index::{MANIFEST_MAX, SHARES_MAX};
-use wire::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Service, Wire};
+use wire::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Wire};
 
 /// Segments of one object that are put at a time: one is sent while the next one comes.
 const SEGMENTS_MAX: usize = 2;
@@ -42,7 +42,6 @@ pub struct NewObject {
     pub segment_bytes: usize,
     /// Whether it can go on later where it is interrupted, and what is stored of it.
     pub resumable: Option<Resumable>,
-    pub service: Service,
 }
 
 #[derive(Debug)]
@@ -71,6 +70,8 @@ enum Stage {
 pub(super) struct Uploading {
     object: NewObject,
     stage: Stage,
+    /// That of its bucket, once a version is opened.
+    stream: StreamId,
     /// What is patched.
     base: Option<Base>,
     earlier: Earlier,
@@ -125,6 +126,7 @@ impl Uploading {
         Uploading {
             object,
             stage,
+            stream: StreamId::default(),
             base: None,
             earlier: Earlier::new(stored.unwrap_or_default()),
             at: 0,
@@ -138,13 +140,12 @@ impl Uploading {
     }
 
     pub(super) fn begin_patch(step: &mut Step<'_>, patch: ObjectPatch) -> Uploading {
-        let ObjectPatch { name, at, of, put_ms, segment_bytes, service } = patch;
+        let ObjectPatch { name, at, of, put_ms, segment_bytes } = patch;
         step.ask(IndexRequest::Look { name: name.clone() });
         step.bricks.are_fresh(step.now);
         // What is patched survives what it was put to survive, and its version is the condition.
         let condition = Condition::Always;
-        let object =
-            NewObject { name, condition, losses: 0, put_ms, segment_bytes, resumable: None, service };
+        let object = NewObject { name, condition, losses: 0, put_ms, segment_bytes, resumable: None };
         Uploading::new(object, Stage::Looking { at, of })
     }
 
@@ -179,7 +180,10 @@ impl Uploading {
                 step.tell(ObjectNews::Put(Err(error.clone())));
                 return None;
             }
-            (Stage::Looking { at, of }, Answer::Told(Ok(IndexReply::Found { info, manifest, held_ns }))) => {
+            (
+                Stage::Looking { at, of },
+                Answer::Told(Ok(IndexReply::Found { info, manifest, held_ns, .. })),
+            ) => {
                 self.at = at.unwrap_or(info.bytes);
                 let is_expected = of.is_none_or(|of| of == info.version);
                 match Base::new((info, held_ns), &manifest, step.now) {
@@ -196,7 +200,8 @@ impl Uploading {
                     Err(error) => return self.fail(step, error),
                 }
             }
-            (Stage::Opening, Answer::Told(Ok(IndexReply::Opened { version, held_ns }))) => {
+            (Stage::Opening, Answer::Told(Ok(IndexReply::Opened { version, held_ns, stream }))) => {
+                self.stream = stream;
                 let (hold, versions) = (Hold::new(version, held_ns, step.now), self.earlier.versions());
                 self.stage = match versions.is_empty() {
                     true => Stage::Putting(hold),
@@ -444,7 +449,7 @@ impl Uploading {
                 symbol_blocks: record.symbol_blocks,
                 places: record.places.clone(),
                 reads: false,
-                service: self.object.service,
+                stream: self.stream,
             };
             self.under_way.insert(step.check(check), Part::Checking { gap, content, record });
             return Ok(());
@@ -460,7 +465,7 @@ impl Uploading {
             places: old.places.clone(),
             wanted: None,
             strategy: AccessStrategy::Paced { window: WINDOW as usize },
-            service: self.object.service,
+            stream: self.stream,
         };
         self.segments[gap.segment] = None;
         self.under_way.insert(step.get(get), Part::Reading(Read { gap, content, old }));
@@ -490,7 +495,7 @@ impl Uploading {
             placing: Placing::ByPace,
             losses,
             window: WINDOW,
-            service: self.object.service,
+            stream: self.stream,
         };
         let record = SegmentRecord {
             version,

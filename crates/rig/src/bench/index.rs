@@ -13,7 +13,7 @@ use rig::cluster::{Cluster, Spec};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wire::{Condition, ObjectName, Service};
+use wire::{Condition, ObjectName};
 
 /// How to measure.
 #[derive(Args)]
@@ -121,7 +121,6 @@ impl Putter {
             put_ms: 0,
             segment_bytes: SEGMENT_BYTES,
             resumable: None,
-            service: Service::default(),
         };
         Some((self.next, ObjectWish::Put(object)))
     }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use wire::{Condition, ObjectName, Service};
+use wire::{Condition, ObjectName};
 
 /// How to measure.
 #[derive(Args)]
@@ -218,7 +218,6 @@ impl Load {
         self.open.insert(self.last, Open { what, due, sent: 0 });
         let (is_put, kind) = what;
         let name = ObjectName { bucket: "bench".to_owned(), key: format!("{kind}/{number}") };
-        let service = Service::default();
         let wish = match is_put {
             true => ObjectWish::Put(NewObject {
                 name,
@@ -227,9 +226,8 @@ impl Load {
                 put_ms: 0,
                 segment_bytes: SEGMENT_BYTES,
                 resumable: None,
-                service,
             }),
-            false => ObjectWish::Get(WantedObject { name, range: None, service }),
+            false => ObjectWish::Get(WantedObject { name, range: None }),
         };
         let more = (!is_put).then_some((self.last, ObjectWish::More));
         [(self.last, wish)].into_iter().chain(more).collect()

@@ -39,6 +39,7 @@ pub(super) fn put_and_read(binary: &Path) -> Result<()> {
     ensure!(!refused.status.success() && why.contains("not as expected"), "{why}");
     bed.reads(4096, 7)?;
     bed.patches()?;
+    bed.belongs_to_a_stream()?;
     bed.object(&["rm", "tests/4096"])?;
     let gone = bed.try_object(&["stat", "tests/4096"])?;
     let why = String::from_utf8_lossy(&gone.stderr);
@@ -346,6 +347,34 @@ impl Bed {
     fn put(&self, bytes: usize, seed: u64) -> Result<()> {
         let source = self.source(bytes, seed)?;
         self.object(&["put", text(&source)?, &name(bytes)]).map(drop)
+    }
+
+    /// A bucket is given to a stream: what is put into it and read from it is served for that.
+    fn belongs_to_a_stream(&self) -> Result<()> {
+        let bytes = SIZES[4];
+        self.cluster.admin(&["stream", "create", "gold", "--weight", "300"])?;
+        self.cluster.admin(&["bucket", "set", "photos", "--stream", "gold"])?;
+        let listed = self.cluster.admin(&["bucket", "list"])?;
+        ensure!(listed.contains("photos") && listed.contains("gold"), "{listed}");
+        let (source, read) = (self.source(bytes, 9)?, self.file("read"));
+        self.object(&["put", text(&source)?, "photos/a"])?;
+        self.object(&["get", "photos/a", text(&read)?])?;
+        // What is put, and read, in units of 4 KiB.
+        let least = 2 * (bytes / 4096) as u64;
+        let begun = Instant::now();
+        loop {
+            let all: Value = serde_json::from_str(&self.cluster.admin(&["stream", "list", "--json"])?)?;
+            let streams = all["streams"].as_array().context("streams are listed")?;
+            let gold = streams.iter().find(|stream| stream["name"] == "gold").context("it was made")?;
+            if gold["buckets"] == serde_json::json!(["photos"]) && gold["served_units"].as_u64() > Some(least)
+            {
+                break;
+            }
+            ensure!(begun.elapsed() < RESTORED, "{gold}");
+            thread::sleep(Duration::from_millis(100));
+        }
+        self.cluster.admin(&["bucket", "set", "photos", "--stream", "default"])?;
+        self.cluster.admin(&["stream", "delete", "gold"]).map(drop)
     }
 
     fn stat(&self, object: &str) -> Result<Value> {

@@ -1,8 +1,9 @@
-//! What the administrator does with streams: it makes, changes and deletes them, gives volumes to them, and says how many requests disks have at
+//! What the administrator does with streams: it makes, changes and deletes them, gives volumes and the bucket to them, and says how many requests disks have at
 //! a time. All of that is drawn apart, so that nothing else of a run depends on it.
 
 use super::OPEN_MAX;
 use crate::faults::Incident;
+use crate::objects::named::BUCKET;
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::Event;
@@ -95,6 +96,7 @@ impl World {
     fn draw_for_streams(&mut self) -> Option<(AdminRequest, usize)> {
         let is_writable = |volume: &usize| self.is_there(*volume) && self.workload.plan(*volume).writable;
         let volumes: Vec<usize> = (0..self.workload.volumes()).filter(is_writable).collect();
+        let has_objects = self.named.is_some();
         let streams = self.administrator.streams.as_mut()?;
         let choice = streams.draw.below(100);
         if streams.made == 0 {
@@ -106,6 +108,10 @@ impl World {
             40..65 => {
                 let name = streams.some(&BUILT_IN);
                 (streams.set(name), 0)
+            }
+            65..72 if has_objects => {
+                let (bucket, stream) = (BUCKET.to_owned(), streams.some(&BUILT_IN[..1]));
+                (AdminRequest::SetBucketStream { bucket, stream }, 0)
             }
             65..90 => {
                 let volume = *streams.draw.pick(&volumes);
@@ -131,6 +137,7 @@ impl World {
             AdminRequest::SetStream { .. } | AdminRequest::SetPlaces { .. } => Incident::StreamsChanged,
             AdminRequest::DeleteStream { .. } => Incident::StreamsDeleted,
             AdminRequest::SetVolumeStream { .. } => Incident::VolumesGivenToOtherStreams,
+            AdminRequest::SetBucketStream { .. } => Incident::BucketsGivenToOtherStreams,
             _ => return,
         };
         self.faults.count(incident);
@@ -161,7 +168,10 @@ impl World {
         match (request, error) {
             (AdminRequest::SetStream { name, .. }, AdminError::Invalid(_)) => is_gone(name),
             (AdminRequest::DeleteStream { name, .. }, AdminError::Invalid(_)) => may_go(name),
-            (AdminRequest::SetVolumeStream { stream, .. }, AdminError::Invalid(_)) => is_gone(stream),
+            (
+                AdminRequest::SetVolumeStream { stream, .. } | AdminRequest::SetBucketStream { stream, .. },
+                AdminError::Invalid(_),
+            ) => is_gone(stream),
             (AdminRequest::SetVolumeStream { .. }, AdminError::NoVolume(_)) => !self.is_there(volume),
             _ => false,
         }

@@ -38,5 +38,6 @@ base::named! {
         StreamsMade: "streams made",
         UnreadableSectors: "unreadable sectors",
         VolumesGivenToOtherStreams: "volumes given to other streams",
+        BucketsGivenToOtherStreams: "buckets given to other streams",
     }
 }

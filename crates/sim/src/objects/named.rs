@@ -19,13 +19,13 @@ use proto::object::{
     NewObject, ObjectError, ObjectNews, ObjectPatch, ObjectWish, PutProgress, Resumable, WantedObject,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{AdminRequest, Condition, IndexError, ObjectInfo, ObjectName, Service};
+use wire::{AdminRequest, Condition, IndexError, ObjectInfo, ObjectName};
 
 /// Tags of those who put and read objects: nobody else has one of these.
 const TAGS: u64 = 1 << 61;
 const ACTORS: usize = 3;
 pub(super) const NAMES: [&str; 3] = ["a", "a/b", "b"];
-const BUCKET: &str = "torture";
+pub(crate) const BUCKET: &str = "torture";
 /// So many objects are put or patched in a run; all else is read and removed.
 const PUTS_MAX: u64 = 24;
 /// For so long a version is held for whoever puts or reads it.
@@ -294,7 +294,6 @@ impl What {
                 put_ms: put.content.number,
                 segment_bytes: put.segment_bytes,
                 resumable: put.stored.clone().map(|stored| Resumable { keep: KEEP, stored }),
-                service: Service::default(),
             }),
             What::Patch { name, patch, of, .. } => ObjectWish::Patch(ObjectPatch {
                 name: named(*name),
@@ -302,13 +301,10 @@ impl What {
                 of: *of,
                 put_ms: patch.number,
                 segment_bytes: patch.segment_bytes,
-                service: Service::default(),
             }),
-            What::Get { name, range, .. } => ObjectWish::Get(WantedObject {
-                name: named(*name),
-                range: *range,
-                service: Service::default(),
-            }),
+            What::Get { name, range, .. } => {
+                ObjectWish::Get(WantedObject { name: named(*name), range: *range })
+            }
             What::Remove { name } => ObjectWish::Remove { name: named(*name) },
             What::Look { name } => ObjectWish::Look { name: named(*name) },
             What::List => ObjectWish::List {

@@ -10,7 +10,7 @@ use crate::world::event::Input;
 use proto::gateway::Segment;
 use proto::object::{AccessStrategy, Get, Manifest, ObjectError};
 use std::collections::BTreeSet;
-use wire::{IndexError, ObjectInfo, Service};
+use wire::{IndexError, ObjectInfo};
 
 /// Bricks have made again what was lost within this time: they look whether a brick is lost every half minute, and again after a minute.
 const RESTORED_NS: u64 = 900 * SECOND;
@@ -68,7 +68,7 @@ impl World {
                     places: segment.places.iter().filter(|(_, at)| *at != brick).copied().collect(),
                     wanted: None,
                     strategy: AccessStrategy::Speculative,
-                    service: Service::default(),
+                    stream: base::StreamId::default(),
                 };
                 if let Err(why) = self.probe(get)? {
                     return Some(format!("without {brick}, segment {number}: {why}"));

@@ -13,7 +13,6 @@ use model::Draw;
 use proto::gateway::Segment;
 use proto::object::{AccessStrategy, Coding, Get, Place, Placing, Put};
 use std::collections::BTreeMap;
-use wire::Service;
 
 /// Sessions of those who put and get segments: no client of a volume has one of these.
 const SESSIONS: u64 = 1 << 62;
@@ -100,7 +99,7 @@ impl Segments {
             placing: Placing::ByPace,
             losses,
             window: self.draw.between(1, 4) as u32,
-            service: Service::default(),
+            stream: base::StreamId::default(),
         }
     }
 
@@ -121,7 +120,7 @@ impl Segments {
             places: places.clone(),
             wanted: None,
             strategy,
-            service: Service::default(),
+            stream: base::StreamId::default(),
         }
     }
 }

@@ -17,14 +17,14 @@ use code::Computation;
 use code::fountain::{Lt, Precoded};
 use core::time::Duration;
 use model::Draw;
-use proto::fair::Shares;
+use proto::fair::{Share, Shares};
 use proto::gateway::Segment;
 use proto::object::{AccessStrategy, Coding, Get, LtDecoder, Place, Placing, Put};
 use proto::seat::Turns;
 pub use sequences::{SequencesMeasured, run_sequences};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use wire::{FragmentId, Message, Packet, Service};
+use wire::{FragmentId, Message, Packet};
 
 /// What the client does.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,6 +50,8 @@ pub struct Objects {
     pub order: FragmentOrder,
     /// How requests take their turns at the bricks' disks.
     pub turns: Turns,
+    /// The weight of each client's stream, from the first client on; where it is empty, all are of one stream.
+    pub weights: Vec<u32>,
     /// Between the end of one put or get and the next.
     pub pause: Duration,
 }
@@ -166,6 +168,9 @@ impl Objects {
             () if self.bricks as usize > bricks => refuse("objects on more bricks than there are"),
             () if self.bricks == 0 || self.blocks == 0 => refuse("objects on no bricks, or of no blocks"),
             () if self.at_once == 0 => refuse("objects that nobody gets"),
+            () if !self.weights.is_empty() && self.weights.len() != self.at_once as usize => {
+                refuse("weights that are not one of each client")
+            }
             () if self.block_bytes == 0 || !self.block_bytes.is_multiple_of(BLOCK as u64) => {
                 refuse("objects of blocks that are not whole 4 KiB")
             }
@@ -191,6 +196,18 @@ impl Objects {
 
 impl Objects {
     /// Where symbols lie by other paces there are as many as bricks, and it suits the rest.
+    /// The stream of the client that has this object. Clients have objects in turn.
+    fn stream(&self, version: ObjectVersion) -> StreamId {
+        match self.weights.is_empty() {
+            true => StreamId::default(),
+            false => StreamId(1 + (version.0.saturating_sub(1) % u64::from(self.at_once)) as u32),
+        }
+    }
+
+    fn shares(&self) -> Shares {
+        (1..).map(StreamId).zip(self.weights.iter().map(|weight| Share::total(*weight))).collect()
+    }
+
     fn has_paces(&self, bricks: usize) -> bool {
         let ObjectLayout::ByOtherPaces(paces) = &self.layout else { return true };
         let is_laid = self.writing == Writing::Laid && self.code != ObjectCode::Copies;
@@ -225,7 +242,7 @@ impl Client<'_> {
         // A gateway learns where all bricks are with its first volume, of which nothing is asked.
         let volumes = vec![VolumeSpec::on(0, StreamId::default())];
         let plans = volumes.iter().map(|volume| (volume.layout, volume.stream)).collect();
-        let sharing = Some(Sharing { volumes, turns: objects.turns, shares: Shares::default() });
+        let sharing = Some(Sharing { volumes, turns: objects.turns, shares: objects.shares() });
         let placed = Placed { order, replicas: 1, plans, sharing };
         let (workload, length) =
             (Workload::Stream(Box::new(core::iter::empty())), Length { warmup: 0, requests: 0 });
@@ -400,7 +417,7 @@ impl Client<'_> {
             placing,
             losses: 0,
             window,
-            service: Service::default(),
+            stream: self.objects.stream(version),
         })
     }
 
@@ -450,8 +467,8 @@ impl Client<'_> {
         if self.objects.order == FragmentOrder::Drawn {
             shuffle(&mut self.draw, &mut places);
         }
-        let Put { version, segment, coding, service, .. } = *put;
-        Get { version, segment, coding, symbol_blocks: 1, places, wanted: None, strategy, service }
+        let Put { version, segment, coding, stream, .. } = *put;
+        Get { version, segment, coding, symbol_blocks: 1, places, wanted: None, strategy, stream }
     }
 
     /// Bricks forget an object, so that memory is bounded.

@@ -50,6 +50,7 @@ fn plan(code: ObjectCode, copies: u32, layout: ObjectLayout, strategies: Vec<Acc
         strategies,
         order: FragmentOrder::AsWritten,
         turns: Turns { order: Order::Arrival, places: Places(1), ..Turns::default() },
+        weights: Vec::new(),
         pause: Duration::from_secs(3),
     }
 }
@@ -181,6 +182,24 @@ fn clients_that_read_at_the_same_time_share_what_disks_give() {
     for object in measured.objects {
         let of_two = ms(object.gets[0]) as f64 / one;
         assert!((1.6..2.4).contains(&of_two), "each has half of it: {of_two}");
+    }
+}
+
+#[test]
+fn clients_share_what_disks_give_in_proportion_to_the_weights_of_their_streams() {
+    let turns = Turns { order: Order::FAIR, places: Places(1), ..Turns::default() };
+    let alone = plan(ObjectCode::Precoded, 2, ObjectLayout::ByPace, vec![AccessStrategy::Speculative]);
+    let alone = Objects { blocks: 2 * BLOCKS, symbols: 4 * BLOCKS, turns, ..alone };
+    let cluster = cluster(0, 1);
+    let one = ms(run(&cluster, &alone).gets[0]) as f64;
+    // Whoever has three quarters of the disks takes 4/3 as long as alone. The other one has a third of the rest done by then, and all after twice the time.
+    for (weights, expected) in [(vec![3, 1], [4.0 / 3.0, 2.0]), (vec![1, 3], [2.0, 4.0 / 3.0])] {
+        let together = Objects { objects: 2, at_once: 2, weights, ..alone.clone() };
+        let measured = objects::run(&cluster, &together, 1).expect("it runs");
+        for (object, expected) in measured.objects.iter().zip(expected) {
+            let of_two = ms(object.gets[0]) as f64 / one;
+            assert!((0.93..1.07).contains(&(of_two / expected)), "{of_two}, expected {expected}");
+        }
     }
 }
 

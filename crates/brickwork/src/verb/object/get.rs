@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use wire::{ObjectInfo, ObjectName, Service};
+use wire::{ObjectInfo, ObjectName};
 
 /// `object get`.
 #[derive(clap::Args)]
@@ -227,7 +227,7 @@ struct Getter {
 
 impl Getter {
     fn get(&self, range: Option<(u64, u64)>) -> Vec<(u64, ObjectWish)> {
-        let wanted = WantedObject { name: self.name.clone(), range, service: Service::default() };
+        let wanted = WantedObject { name: self.name.clone(), range };
         vec![(GET, ObjectWish::Get(wanted)), (GET, ObjectWish::More)]
     }
 

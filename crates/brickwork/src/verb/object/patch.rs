@@ -8,7 +8,7 @@ use crate::output;
 use anyhow::Result;
 use proto::object::{ObjectPatch, ObjectWish, SEGMENT_BYTES};
 use std::path::PathBuf;
-use wire::{ObjectName, Service};
+use wire::ObjectName;
 
 /// `object patch`.
 #[derive(clap::Args)]
@@ -51,7 +51,6 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         of: args.if_version.map(base::ObjectVersion),
         put_ms: content::now_ms(),
         segment_bytes: SEGMENT_BYTES,
-        service: Service::default(),
     };
     let Sent { info, base, bytes, seconds, .. } =
         content::send(global, &args.object, &args.file, ObjectWish::Patch(patch), None)?;

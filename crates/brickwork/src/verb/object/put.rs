@@ -9,7 +9,7 @@ use crate::output;
 use anyhow::Result;
 use proto::object::{NewObject, ObjectWish, SEGMENT_BYTES};
 use std::path::PathBuf;
-use wire::{Condition, ObjectName, Service};
+use wire::{Condition, ObjectName};
 
 /// `object put`.
 #[derive(clap::Args)]
@@ -62,7 +62,6 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         put_ms: content::now_ms(),
         segment_bytes: SEGMENT_BYTES,
         resumable: notes.as_ref().map(Notes::resumable),
-        service: Service::default(),
     };
     let is_resumable = notes.is_some();
     let Sent { info, taken_over, seconds, .. } =

@@ -12,12 +12,14 @@ use crate::{output, view};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
 use serde_json::json;
-use wire::{AdminReply, AdminRequest, BrickCapacity, ReservedOn, StreamInfo, StreamTable, StreamsStatus};
+use wire::{
+    AdminReply, AdminRequest, BrickCapacity, ReservedOn, StreamInfo, StreamStatus, StreamTable, StreamsStatus,
+};
 
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A stream is a service class. Volumes belong to one; a volume that names none belongs to 'default'. The certificate of a client may
+A stream is a service class. Volumes and buckets belong to one; what names none belongs to 'default'. The certificate of a client may
 name another one for all that this client reads and writes (`brickwork cluster token --role client --stream NAME`). When disks have more to do
 than they can, each stream gets service in proportion to its weight, over all bricks together. What a stream does not use goes
 to the others. As long as nothing is said of streams, requests are served as they come.
@@ -28,6 +30,7 @@ Examples:
   brickwork stream create gold --weight 400
   brickwork volume create db --size 100GiB --stream gold
   brickwork volume set old --stream gold
+  brickwork bucket set photos --stream gold
   brickwork stream list
   brickwork stream top
   brickwork stream set gold --weight 200 --limit 2000iops
@@ -43,9 +46,9 @@ enum Command {
     Create(Create),
     /// Change what a stream is entitled to
     Set(Set),
-    /// List all streams and their volumes
+    /// List all streams, with their volumes and buckets
     #[command(after_help = "\
-CHECKED says against how many of the bricks on which a reservation falls it is checked: those of which it is known what they can serve.
+FOR has the stream's volumes, and its buckets with a '/' behind them. CHECKED says against how many of the bricks on which a reservation falls it is checked: those of which it is known what they can serve.
 A brick measures that while its disks are loaded, since it started. --json has what each brick can serve and what is reserved there.
 
 Examples:
@@ -53,9 +56,9 @@ Examples:
   brickwork stream list --json | jq '.streams[] | select(.weight > 100) | .name'
   brickwork stream list --json | jq '.capacities[]'")]
     List,
-    /// Delete a stream to which no volume belongs
+    /// Delete a stream to which no volume or bucket belongs
     #[command(after_help = "\
-Give its volumes another stream first; the error names them. 'default' and the streams of background work stay. Clients whose
+Give its volumes and buckets another stream first; the error names them. 'default' and the streams of background work stay. Clients whose
 certificate names the stream go on, with the weight 100 of a stream of which nothing is said.
 
 Examples:
@@ -262,7 +265,7 @@ fn list(global: &Global) -> Result<()> {
         return Ok(());
     }
     let mut table =
-        output::table(&["stream", "weight", "minimum", "reserved", "checked", "limit", "latency", "volumes"]);
+        output::table(&["stream", "weight", "minimum", "reserved", "checked", "limit", "latency", "for"]);
     for (stream, of) in status.table.streams.iter().zip(&status.streams) {
         table.add_row([
             stream.name.clone(),
@@ -272,7 +275,7 @@ fn list(global: &Global) -> Result<()> {
             checked(stream, of.reserved_on),
             Rate { units: stream.limit }.to_string(),
             Latency { us: stream.latency_us }.to_string(),
-            if of.volumes.is_empty() { "-".to_owned() } else { of.volumes.join(", ") },
+            belongings(of),
         ]);
     }
     output::align_right(&mut table, &[1, 2, 3, 4, 5, 6]);
@@ -282,6 +285,13 @@ fn list(global: &Global) -> Result<()> {
         println!("{line}");
     }
     Ok(())
+}
+
+/// What belongs to a stream: volumes, and buckets with a `/` behind them.
+fn belongings(of: &StreamStatus) -> String {
+    let buckets = of.buckets.iter().map(|bucket| format!("{bucket}/"));
+    let all: Vec<String> = of.volumes.iter().cloned().chain(buckets).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
 /// Against how many of its bricks a reservation is checked.

@@ -128,6 +128,28 @@ fn a_reservation_that_a_brick_cannot_meet_is_refused_with_the_reason_and_a_lower
 }
 
 #[test]
+fn a_reservation_for_a_bucket_falls_evenly_on_all_bricks() {
+    let mut stage = Stage::new(3);
+    stage.measure(&[1000, 1000, 400]);
+    let gold = stage.made(create("gold", 900, 70));
+    stage.volume_of("v", "raid1x3", gold).expect_err("the third brick has room for 350");
+    let give = |bucket: &str, stream: &str| AdminRequest::SetBucketStream {
+        bucket: bucket.to_owned(),
+        stream: stream.to_owned(),
+    };
+    stage.ask(give("photos", "gold")).expect("300 at each");
+    assert_eq!(stage.reserved(), [300, 300, 300]);
+    assert_eq!(stage.reserved_on(gold), ReservedOn { bricks: 3, measured: 3 });
+    stage.ask(give("films", "gold")).expect("nothing is added");
+    stage.made(create("silver", 300, 71));
+    assert!(stage.refused(give("films", "silver")).contains("brick-3 cannot meet this"));
+    stage.ask(reserve("silver", 150)).expect("less");
+    stage.ask(give("films", "silver")).expect("50 at each");
+    stage.ask(give("photos", "default")).expect("given back");
+    assert_eq!(stage.reserved(), [50, 50, 50]);
+}
+
+#[test]
 fn bricks_that_are_not_measured_or_away_refuse_nothing() {
     let mut stage = Stage::new(3);
     let gold = stage.made(create("gold", 1_000_000, 70));

@@ -187,6 +187,35 @@ fn what_cannot_be_is_refused_with_what_is_wrong() {
 }
 
 #[test]
+fn buckets_are_given_to_streams_that_stay_while_they_have_them() {
+    let mut stage = Stage::new(3);
+    let Ok(AdminReply::Stream(gold)) = stage.ask(create("gold", 300, 70)) else { panic!("not made") };
+    let give = |bucket: &str, stream: &str| AdminRequest::SetBucketStream {
+        bucket: bucket.to_owned(),
+        stream: stream.to_owned(),
+    };
+    for (bucket, stream, hint) in [
+        ("Photos", "gold", "no name for a bucket"),
+        ("photos", "golden", "no stream named 'golden'"),
+        ("photos", "repair", "is background work"),
+    ] {
+        let refusal = stage.refusal(give(bucket, stream));
+        assert!(refusal.contains(hint), "{bucket} {stream}: {refusal}");
+    }
+    for bucket in ["photos", "films", "photos"] {
+        assert_eq!(stage.ask(give(bucket, "gold")), Ok(AdminReply::Done));
+    }
+    assert_eq!(stage.stream(gold.id).buckets, ["films", "photos"]);
+    assert!(stage.refusal(delete("gold", 71)).contains("give films, photos another one first"));
+    stage.ask(give("films", "default")).expect("given back");
+    stage.restart();
+    assert_eq!(stage.stream(gold.id).buckets, ["photos"]);
+    assert_eq!(stage.stream(StreamId::default()).buckets, [""; 0]);
+    stage.ask(give("photos", "default")).expect("given back");
+    assert_eq!(stage.ask(delete("gold", 71)), Ok(AdminReply::Done));
+}
+
+#[test]
 fn snapshots_follow_their_volume() {
     let mut stage = Stage::new(3);
     stage.volume("raid1x3", 1);

@@ -2,11 +2,14 @@
 
 use super::*;
 use crate::object::{Coding, PutProgress, Resumable, SegmentRecord};
+use base::StreamId;
 use core::time::Duration;
-use wire::{BrickPlace, Condition, FragmentId, FragmentOutcome, SegmentSpan, Service, Share, Wait, Wire};
+use wire::{BrickPlace, Condition, FragmentId, FragmentOutcome, SegmentSpan, Share, Wait, Wire};
 
 const TAG: u64 = 9;
 const V: ObjectVersion = ObjectVersion(7);
+/// To which all buckets belong.
+const OF_BUCKET: StreamId = StreamId(77);
 
 /// One client, whose directory and bricks the test plays.
 struct Bench {
@@ -17,6 +20,18 @@ struct Bench {
     evicted: Option<u32>,
     /// Only this one has something.
     full: Option<u32>,
+}
+
+/// Nothing is done for a stream of which the index did not tell.
+fn is_for_its_stream(message: &Message) -> bool {
+    match message {
+        Message::PutFragment { service, .. }
+        | Message::GetFragment { service, .. }
+        | Message::CheckFragment { service, .. } => {
+            [OF_BUCKET, StreamId::MAINTENANCE].contains(&service.stream)
+        }
+        _ => true,
+    }
 }
 
 impl Bench {
@@ -30,7 +45,10 @@ impl Bench {
         step(&mut self.objects, self.now, &mut fx);
         for effect in fx {
             match effect {
-                ObjectEffect::Send { to, packet } => self.sent.push((to, packet)),
+                ObjectEffect::Send { to, packet } => {
+                    assert!(is_for_its_stream(&packet.message), "{:?}", packet.message);
+                    self.sent.push((to, packet));
+                }
                 ObjectEffect::News { news, .. } => self.news.push(news),
                 ObjectEffect::Address { .. } => {}
                 other => panic!("{other:?}"),
@@ -108,7 +126,9 @@ impl Bench {
 
 fn index(request: &IndexRequest) -> Option<IndexReply> {
     Some(match request {
-        IndexRequest::Open { .. } => IndexReply::Opened { version: V, held_ns: 60_000_000_000 },
+        IndexRequest::Open { .. } => {
+            IndexReply::Opened { version: V, held_ns: 60_000_000_000, stream: OF_BUCKET }
+        }
         IndexRequest::Commit { .. } => IndexReply::Committed,
         IndexRequest::Hold { .. } => IndexReply::Held { gone: Vec::new() },
         IndexRequest::Abandon { .. } => IndexReply::Abandoned,
@@ -124,7 +144,6 @@ fn put(losses: u32) -> ObjectWish {
         put_ms: 0,
         segment_bytes: 4096,
         resumable: None,
-        service: Service::default(),
     })
 }
 
@@ -172,7 +191,7 @@ fn go_on(
             Some(match request {
                 IndexRequest::Open { keep_ns, .. } => {
                     assert_eq!(*keep_ns, keep.as_nanos() as u64);
-                    IndexReply::Opened { version: NEXT, held_ns: *keep_ns }
+                    IndexReply::Opened { version: NEXT, held_ns: *keep_ns, stream: OF_BUCKET }
                 }
                 IndexRequest::Hold { versions, only_open } => {
                     assert_eq!((&versions[..], *only_open), (&[V][..], true));
@@ -351,7 +370,7 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
         let index = |request: &IndexRequest| {
             Some(match request {
                 IndexRequest::Look { .. } => {
-                    IndexReply::Found { info, manifest: at(1), held_ns: 60_000_000_000 }
+                    IndexReply::Found { info, manifest: at(1), held_ns: 60_000_000_000, stream: OF_BUCKET }
                 }
                 IndexRequest::Manifest { version: V, .. } => {
                     IndexReply::Manifest { manifest: at(moved_to), of: V, is_held: false }
@@ -361,7 +380,7 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
         };
         let mut bench = Bench::new();
         let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
-        bench.wish(ObjectWish::Get(WantedObject { name, range: None, service: Service::default() }));
+        bench.wish(ObjectWish::Get(WantedObject { name, range: None }));
         bench.wish(ObjectWish::More);
         for _ in 0..4 {
             bench.directory(&[1, 2], index);
@@ -394,7 +413,12 @@ fn each_segment_that_was_moved_is_looked_for_where_it_is_named_last() {
         let (of, segments) = match request {
             IndexRequest::Look { .. } => {
                 let manifest = manifest([segment(V, 1), segment(V, 1), segment(V, 1)]);
-                return Some(IndexReply::Found { info, manifest, held_ns: 60_000_000_000 });
+                return Some(IndexReply::Found {
+                    info,
+                    manifest,
+                    held_ns: 60_000_000_000,
+                    stream: OF_BUCKET,
+                });
             }
             IndexRequest::Manifest { version: V, segment: Some(1) } => {
                 (later, [segment(V, 1), segment(V, 2), segment(later, 2)])
@@ -408,7 +432,7 @@ fn each_segment_that_was_moved_is_looked_for_where_it_is_named_last() {
     };
     let mut bench = Bench::new();
     let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
-    bench.wish(ObjectWish::Get(WantedObject { name, range: None, service: Service::default() }));
+    bench.wish(ObjectWish::Get(WantedObject { name, range: None }));
     for _ in 0..8 {
         bench.directory(&[1, 2], index);
         serve(&mut bench);
@@ -462,15 +486,7 @@ fn patch_it(
     let info = ObjectInfo { version: V, bytes: 8292, checksum: base::checksum(&[1; 8292]), put_ms: 3 };
     let (mut bench, mut asked, mut put) = (Bench::new(), Vec::new(), BTreeMap::new());
     let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
-    let service = Service::default();
-    bench.wish(ObjectWish::Patch(ObjectPatch {
-        name,
-        at: Some(at),
-        of,
-        put_ms: 9,
-        segment_bytes: 4096,
-        service,
-    }));
+    bench.wish(ObjectWish::Patch(ObjectPatch { name, at: Some(at), of, put_ms: 9, segment_bytes: 4096 }));
     let mut left = content.to_vec();
     for _ in 0..12 {
         let requests = core::cell::RefCell::new(Vec::new());
@@ -481,8 +497,11 @@ fn patch_it(
                     info,
                     manifest: patched_at(first).to_bytes(),
                     held_ns: 60_000_000_000,
+                    stream: OF_BUCKET,
                 },
-                IndexRequest::Open { .. } => IndexReply::Opened { version: NEXT, held_ns: 60_000_000_000 },
+                IndexRequest::Open { .. } => {
+                    IndexReply::Opened { version: NEXT, held_ns: 60_000_000_000, stream: OF_BUCKET }
+                }
                 IndexRequest::Patch { was, .. }
                     if moves && *was == base::checksum(&patched_at(first).to_bytes()) =>
                 {
