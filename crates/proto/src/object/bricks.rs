@@ -88,7 +88,8 @@ impl Bricks {
         let fills = Fills::of(&self.places);
         let of_me = self.place(me).filter(|place| place.capacity_bytes > 0);
         let excess = of_me.zip(fills).map(|(of_me, fills)| fills.excess(of_me) / capacity(of_me));
-        Room { fingerprint: self.fingerprint(), excess, is_evicted: self.is_evicted(me) }
+        let is_any_lost = self.places.iter().any(|place| place.is_lost);
+        Room { fingerprint: self.fingerprint(), is_any_lost, excess, is_evicted: self.is_evicted(me) }
     }
 
     /// Who is to have what the brick `me` has of a segment that is at these places; none where it is to stay. `draw` is an even number for each segment.
@@ -159,6 +160,8 @@ impl Bricks {
 pub struct Room {
     /// Another number when a brick is lost, comes, or has other disks than before.
     pub fingerprint: u64,
+    /// Whether what some brick has is to be kept elsewhere.
+    pub is_any_lost: bool,
     /// By how much the brick is fuller than all bricks are on average, as a share of its capacity; negative where it is emptier. None where
     /// some daemon does not know that fragments can be moved.
     pub excess: Option<f64>,

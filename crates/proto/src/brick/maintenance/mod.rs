@@ -268,8 +268,8 @@ impl Maintenance {
 
     /// What the directory says of bricks.
     pub(super) fn on_bricks(&mut self, now: Time, room: Room) {
-        self.restoration.on_bricks(now, room.fingerprint);
-        if self.restoration.is_done(room.fingerprint) {
+        self.restoration.on_bricks(now, room);
+        if self.restoration.is_calm(room.fingerprint) {
             self.rebalancing.on_bricks(now, room);
         }
     }

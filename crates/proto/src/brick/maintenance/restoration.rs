@@ -4,6 +4,8 @@
 //! is lost, or has other disks than before: then holders look for what any brick does not have, at first one of them for each version, and then
 //! some more, as that one may have lost all that it had. And it does so with each scrub: then it reads its own.
 //!
+//! After a start it does not know whether all was gone through before. If nothing is lost it then takes its time, so that clients notice nothing.
+//!
 //! Versions of which something is left undone are tried again.
 
 use super::context::Context;
@@ -11,7 +13,7 @@ use super::disks::{Effect, Walker};
 use super::job::Stretch;
 use super::versions::{Versions, versions_of};
 use crate::counters::Counter;
-use crate::object::{Inspection, ObjectError, Restored};
+use crate::object::{Inspection, ObjectError, Restored, Room};
 use crate::rules::{Rules, SOUND};
 use base::{ObjectVersion, Time};
 use core::ops::Range;
@@ -19,8 +21,9 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::StoreError;
 
-/// So many versions are looked at together.
+/// So many versions are looked at together; one where there is time, and then nothing is done for so many times as long as that took.
 const VERSIONS_TOGETHER: usize = 8;
+const RESTS: u32 = 9;
 /// Which holders of a version look at it: one at first, and then some more. If all four have lost all that they had, nobody knows that it is to be
 /// looked at.
 const FIRST: Range<usize> = 0..1;
@@ -55,6 +58,8 @@ enum Purpose {
 struct Pass {
     begun: Time,
     purpose: Purpose,
+    /// Whether there is time: what to do next began then, or begins then.
+    leisure: Option<Time>,
     /// None where only some are looked at.
     versions: Option<Versions>,
     is_last_page: bool,
@@ -126,7 +131,9 @@ impl Restoration {
         let again = self.again.as_ref().filter(|_| self.lost.is_none());
         let again =
             again.map(|(again, _)| (*again, "fragments that could not be made again are tried again"));
-        [reads, checks, due, again].into_iter().flatten().min()
+        let rests = self.lost.as_ref().and_then(Pass::rests_until);
+        let rests = rests.map(|until| (until, "fragments are looked for at leisure"));
+        [reads, checks, due, again, rests].into_iter().flatten().min()
     }
 
     pub(super) fn advance(&mut self, cx: &mut Context) {
@@ -159,17 +166,33 @@ impl Restoration {
     }
 
     /// The directory says which bricks there are, and which of them are lost.
-    pub(super) fn on_bricks(&mut self, now: Time, fingerprint: u64) {
-        if self.rules.restores() && self.lost.is_none() && self.done != Some(fingerprint) {
+    pub(super) fn on_bricks(&mut self, now: Time, room: Room) {
+        let fingerprint = room.fingerprint;
+        let is_urgent = room.is_any_lost || self.done.is_some();
+        let is_under_way = |pass: &Pass| pass.leisure.is_none() || pass.is_for(fingerprint) && !is_urgent;
+        if self.rules.restores()
+            && !self.lost.as_ref().is_some_and(is_under_way)
+            && self.done != Some(fingerprint)
+        {
             self.again = None;
             let purpose = Purpose::Lost { fingerprint, ranks: FIRST };
-            self.lost = Some(Pass::over_all(now, purpose, Walker::Lost));
+            let leisure = (!is_urgent).then_some(now);
+            let mut pass = Pass { leisure, ..Pass::over_all(now, purpose, Walker::Lost) };
+            if let Some(before) = self.lost.take() {
+                // What it has under way goes on.
+                let Pass { under_way, wanting, reading, .. } = before;
+                pass = Pass { under_way, wanting, reading, ..pass };
+            }
+            self.lost = Some(pass);
         }
     }
 
-    /// Whether all that was lost with these bricks was looked for.
-    pub(super) fn is_done(&self, fingerprint: u64) -> bool {
-        self.lost.is_none() && self.done == Some(fingerprint)
+    /// Whether nothing is known to be lost with these bricks that was not looked for.
+    pub(super) fn is_calm(&self, fingerprint: u64) -> bool {
+        match &self.lost {
+            None => self.done == Some(fingerprint),
+            Some(pass) => pass.leisure.is_some() && pass.is_for(fingerprint),
+        }
     }
 
     /// A disk has these stretches.
@@ -198,6 +221,7 @@ impl Restoration {
     pub(super) fn on_restored(&mut self, cx: &mut Context, tag: u64, result: Result<Restored, ObjectError>) {
         let Some(pass) = self.pass_of(tag) else { return };
         let Some(version) = pass.under_way.remove(&tag) else { return };
+        pass.rest(cx.now());
         pass.reading.take_if(|reading| *reading == tag);
         let restored = result.unwrap_or(Restored { lacking: 1, ..Restored::default() });
         (0..restored.made).for_each(|_| cx.count(Counter::FragmentsMadeAgain));
@@ -209,11 +233,13 @@ impl Restoration {
     /// A pass for what is lost has ended.
     fn end(&mut self, now: Time) {
         let Some(pass) = self.lost.take() else { return };
-        let Pass { begun, purpose: Purpose::Lost { fingerprint, ranks }, lacking, .. } = pass else { return };
+        let Pass { begun, purpose: Purpose::Lost { fingerprint, ranks }, leisure, lacking, .. } = pass else {
+            return;
+        };
         if ranks == FIRST {
             let purpose = Purpose::Lost { fingerprint, ranks: OTHERS };
             let pass = Pass::over_all(begun, purpose, Walker::Lost);
-            self.lost = Some(Pass { lacking, ..pass });
+            self.lost = Some(Pass { leisure, lacking, ..pass });
             return;
         }
         self.done = Some(fingerprint);
@@ -234,6 +260,7 @@ impl Pass {
         Pass {
             begun,
             purpose,
+            leisure: None,
             versions: None,
             is_last_page: false,
             to_come: versions.into_iter().collect(),
@@ -245,7 +272,7 @@ impl Pass {
     }
 
     fn advance(&mut self, cx: &mut Context, tags: &mut u64) {
-        while self.under_way.len() < VERSIONS_TOGETHER
+        while self.begins(cx.now())
             && let Some(version) = self.to_come.pop_front()
         {
             *tags += 1;
@@ -276,11 +303,68 @@ impl Pass {
         }
     }
 
+    /// Whether one more is to be looked at.
+    fn begins(&mut self, now: Time) -> bool {
+        match &mut self.leisure {
+            None => self.under_way.len() < VERSIONS_TOGETHER,
+            Some(due) => {
+                let is_due = self.under_way.is_empty() && *due <= now;
+                if is_due && !self.to_come.is_empty() {
+                    *due = now;
+                }
+                is_due
+            }
+        }
+    }
+
+    /// Something was looked at.
+    fn rest(&mut self, now: Time) {
+        if let Some(begun) = &mut self.leisure {
+            *begun = now + now.since(*begun) * RESTS;
+        }
+    }
+
+    /// When it goes on, if it rests.
+    fn rests_until(&self) -> Option<Time> {
+        self.leisure.filter(|_| self.under_way.is_empty() && !self.to_come.is_empty())
+    }
+
+    fn is_for(&self, bricks: u64) -> bool {
+        matches!(self.purpose, Purpose::Lost { fingerprint, .. } if fingerprint == bricks)
+    }
+
     fn waits_to_read(&self) -> bool {
         self.reading.is_none() && !self.wanting.is_empty()
     }
 
     fn is_over(&self) -> bool {
         self.is_last_page && self.to_come.is_empty() && self.under_way.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_time_does_one_thing_after_another_and_rests_in_between() {
+        let at = |ms: u64| Time(ms * 1_000_000);
+        let versions = (1..=3).map(ObjectVersion).collect();
+        let pass = Pass::over(at(100), Purpose::Lost { fingerprint: 1, ranks: ALL }, versions);
+        let mut pass = Pass { leisure: Some(at(100)), ..pass };
+        assert!(pass.begins(at(103)));
+        let version = pass.to_come.pop_front().expect("three");
+        pass.under_way.insert(1, version);
+        assert!(!pass.begins(at(104)) && pass.rests_until().is_none());
+        pass.under_way.clear();
+        pass.rest(at(113));
+        assert!(!pass.begins(at(202)));
+        assert_eq!(pass.rests_until(), Some(at(203)));
+        assert!(pass.begins(at(203)));
+        let mut pass = Pass { leisure: None, ..pass };
+        pass.under_way.extend((0..7).map(|tag| (tag, version)));
+        assert!(pass.begins(at(204)), "and without time eight at once");
+        pass.under_way.insert(7, version);
+        assert!(!pass.begins(at(204)));
     }
 }
