@@ -29,6 +29,17 @@ pub enum AccessStrategy {
 }
 
 impl AccessStrategy {
+    /// So many fragments are on their way from a brick at a time.
+    const WINDOW: usize = 4;
+    /// That of objects, unless whoever wants one says otherwise.
+    pub const USUAL: AccessStrategy = AccessStrategy::Paced { window: AccessStrategy::WINDOW };
+    /// Those that suit objects as they are kept, the usual one first, by the names that users give them.
+    pub const NAMED: [(&str, AccessStrategy); 3] = [
+        ("paced", AccessStrategy::USUAL),
+        ("claimed", AccessStrategy::Claimed { window: AccessStrategy::WINDOW }),
+        ("speculative", AccessStrategy::Speculative),
+    ];
+
     /// Of a segment of so many blocks, of which these are wanted if not all are.
     pub(super) fn access(self, blocks: u32, wanted: Option<Range<u32>>) -> Box<dyn Access + Send> {
         let whole: Box<dyn Access + Send> = match self {

@@ -15,8 +15,6 @@ use wire::{IndexReply, IndexRequest, ObjectInfo, ObjectName};
 
 /// Segments that are read ahead of whoever takes them.
 const AHEAD_MAX: usize = 2;
-/// Fragments that are asked for at a brick at a time.
-const WINDOW: usize = 4;
 
 /// An object that is to be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +22,8 @@ pub struct WantedObject {
     pub name: ObjectName,
     /// Bytes from where, and how many at most; all where it is none.
     pub range: Option<(u64, u64)>,
+    /// Which fragments are asked for, and when.
+    pub access: AccessStrategy,
 }
 
 #[derive(Debug)]
@@ -226,7 +226,7 @@ impl Downloading {
                 symbol_blocks: record.symbol_blocks,
                 places: record.places.clone(),
                 wanted: blocks.clone(),
-                strategy: AccessStrategy::Paced { window: WINDOW },
+                strategy: self.wanted.access,
                 stream: reading.stream,
             };
             reading.under_way.insert(step.get(get), Part { number, first, range, record });

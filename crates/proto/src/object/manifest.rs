@@ -15,6 +15,9 @@ const BLOCKS: core::ops::RangeInclusive<usize> = 16..=64;
 /// What a disk gives to a fragment at a time.
 const SLOT_BYTES: usize = 64 << 10;
 
+/// No object has more redundancy, in percent: where bricks were that different the slowest ones would hardly be of use.
+pub const REDUNDANCY_MAX: u32 = 900;
+
 /// No object survives the loss of more bricks: a manifest that says so is damaged.
 const LOSSES_MAX: u32 = 1000;
 
@@ -136,21 +139,24 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Of so many bytes, on so many bricks, of which any `losses` may be lost, and as many silent while it is put. There have to be more
-    /// than twice as many bricks as may be lost.
-    pub(super) fn new(bytes: usize, bricks: usize, losses: u32) -> Plan {
+    /// than twice as many bricks as may be lost. Of more redundancy than that takes, in percent, there is as much as bricks take.
+    pub(super) fn new(bytes: usize, bricks: usize, losses: u32, redundancy: u32) -> Plan {
         assert!(bricks > 2 * losses as usize && bytes > 0, "too few bricks for a plan");
+        let bricks = bricks as u32;
+        let symbols_of = |blocks: u32| (blocks * (100 + redundancy.min(REDUNDANCY_MAX))).div_ceil(100);
         if bytes <= COPIES_MAX_BYTES {
             let symbol_blocks = bytes.div_ceil(BLOCK) as u32;
-            return Plan { coding: Coding::Copies { blocks: 1 }, symbol_blocks, symbols: losses + 1 };
+            // No brick has two copies.
+            let symbols = symbols_of(1).clamp(losses + 1, bricks - losses);
+            return Plan { coding: Coding::Copies { blocks: 1 }, symbol_blocks, symbols };
         }
         let wanted = bytes.div_ceil(COPIES_MAX_BYTES).clamp(*BLOCKS.start(), *BLOCKS.end());
         let symbol_bytes = bytes.div_ceil(wanted).next_multiple_of(SLOT_BYTES);
         let blocks = bytes.div_ceil(symbol_bytes) as u32;
-        let (all, losses) = (bricks as u32, losses);
         // Without the share of those that may be lost the others have enough; and those that are not silent take all of it.
-        let symbols = (enough(blocks) * (all - losses)).div_ceil(all - 2 * losses) + losses;
-        let coding = Coding::precoded(blocks);
-        Plan { coding, symbol_blocks: (symbol_bytes / BLOCK) as u32, symbols }
+        let survives = (enough(blocks) * (bricks - losses)).div_ceil(bricks - 2 * losses) + losses;
+        let symbols = survives.max(symbols_of(blocks));
+        Plan { coding: Coding::precoded(blocks), symbol_blocks: (symbol_bytes / BLOCK) as u32, symbols }
     }
 }
 
@@ -317,7 +323,7 @@ mod tests {
     fn a_plan_holds_its_bytes_and_costs_little_where_there_are_many_bricks() {
         for bytes in [1, 4096, COPIES_MAX_BYTES, COPIES_MAX_BYTES + 1, 1 << 20, 3_000_001, SEGMENT_BYTES] {
             for (bricks, losses) in [(1, 0), (3, 1), (8, 1), (8, 2), (30, 2)] {
-                let plan = Plan::new(bytes, bricks, losses);
+                let plan = Plan::new(bytes, bricks, losses, 0);
                 let room = plan.coding.blocks() as usize * plan.symbol_blocks as usize * BLOCK;
                 assert!(room >= bytes && room - bytes < room / 8 + SLOT_BYTES, "{bytes}: {plan:?}");
                 assert!(plan.symbol_blocks <= wire::FragmentId::BLOCKS_MAX);
@@ -341,7 +347,11 @@ mod tests {
                 && !read(segment(1, 0))
                 && !read(segment(1, 9999))
         );
-        let plan = Plan::new(SEGMENT_BYTES, 8, 1);
-        assert!((plan.coding.blocks(), plan.symbols) == (64, 82), "{plan:?}");
+        let symbols = |bytes, redundancy| {
+            let plan = Plan::new(bytes, 8, 1, redundancy);
+            (plan.coding.blocks(), plan.symbols)
+        };
+        assert_eq!([0, 28, 60, 900].map(|more| symbols(SEGMENT_BYTES, more).1), [82, 82, 103, 640]);
+        assert_eq!([0, 100, 200, 900].map(|more| symbols(9, more)), [(1, 2), (1, 2), (1, 3), (1, 7)]);
     }
 }

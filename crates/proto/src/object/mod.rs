@@ -38,7 +38,7 @@ pub use check::{Check, Checked};
 pub use coding::{Coding, LtDecoder};
 pub use download::WantedObject;
 pub use get::{Get, GetError};
-pub use manifest::{Manifest, SEGMENT_BYTES, SegmentRecord};
+pub use manifest::{Manifest, REDUNDANCY_MAX, SEGMENT_BYTES, SegmentRecord};
 pub use objects::{ObjectEffect, ObjectError, ObjectNews, ObjectWish, Objects};
 pub use patch::ObjectPatch;
 pub use put::{Put, PutError};

@@ -16,6 +16,8 @@ pub struct ObjectPatch {
     pub at: Option<u64>,
     /// Only if this version is visible.
     pub of: Option<ObjectVersion>,
+    /// As in [`NewObject`](super::NewObject), of the segments that it changes or adds.
+    pub redundancy: u32,
     /// By the putter's clock, in milliseconds since 1970.
     pub put_ms: u64,
     /// How much is in a new segment: at most [`SEGMENT_BYTES`](super::SEGMENT_BYTES), which is usual.

@@ -20,9 +20,6 @@ use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{IndexError, IndexReply, IndexRequest, Wire};
 
-/// Fragments that are asked for at a brick at a time.
-const WINDOW: usize = 4;
-
 /// What a brick looks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Inspection {
@@ -296,7 +293,7 @@ impl Restoring {
             symbol_blocks,
             places: places.iter().filter(is_there).copied().collect(),
             wanted: None,
-            strategy: AccessStrategy::Paced { window: WINDOW },
+            strategy: AccessStrategy::USUAL,
             stream: StreamId::MAINTENANCE,
         };
         self.stage = Stage::Reading(step.get(get), missing);

@@ -36,6 +36,8 @@ pub struct NewObject {
     pub condition: Condition,
     /// So many bricks may be lost.
     pub losses: u32,
+    /// More than that takes is stored, if this is more: D, in percent of the object.
+    pub redundancy: u32,
     /// By the putter's clock, in milliseconds since 1970.
     pub put_ms: u64,
     /// How much is put at a time: at most [`SEGMENT_BYTES`], which is usual.
@@ -140,12 +142,13 @@ impl Uploading {
     }
 
     pub(super) fn begin_patch(step: &mut Step<'_>, patch: ObjectPatch) -> Uploading {
-        let ObjectPatch { name, at, of, put_ms, segment_bytes } = patch;
+        let ObjectPatch { name, at, of, redundancy, put_ms, segment_bytes } = patch;
         step.ask(IndexRequest::Look { name: name.clone() });
         step.bricks.are_fresh(step.now);
         // What is patched survives what it was put to survive, and its version is the condition.
         let condition = Condition::Always;
-        let object = NewObject { name, condition, losses: 0, put_ms, segment_bytes, resumable: None };
+        let object =
+            NewObject { name, condition, losses: 0, redundancy, put_ms, segment_bytes, resumable: None };
         Uploading::new(object, Stage::Looking { at, of })
     }
 
@@ -464,7 +467,7 @@ impl Uploading {
             symbol_blocks: old.symbol_blocks,
             places: old.places.clone(),
             wanted: None,
-            strategy: AccessStrategy::Paced { window: WINDOW as usize },
+            strategy: AccessStrategy::USUAL,
             stream: self.stream,
         };
         self.segments[gap.segment] = None;
@@ -484,7 +487,7 @@ impl Uploading {
         if bricks.len() <= 2 * losses as usize {
             return Err(ObjectError::TooFewBricks { bricks: bricks.len(), losses });
         }
-        let plan = Plan::new(content.len(), bricks.len(), losses);
+        let plan = Plan::new(content.len(), bricks.len(), losses, self.object.redundancy);
         let put = Put {
             version,
             segment: segment as u32,

@@ -117,6 +117,7 @@ impl Putter {
         let object = NewObject {
             name: ObjectName { bucket: BUCKET.to_owned(), key },
             condition: Condition::Always,
+            redundancy: 0,
             losses: 1,
             put_ms: 0,
             segment_bytes: SEGMENT_BYTES,

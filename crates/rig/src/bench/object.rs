@@ -5,9 +5,10 @@ use crate::place;
 use anyhow::{Context, Result, bail};
 use base::{Payload, Rng};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use host::{ObjectUser, Shutdown, Waker, run_objects};
 use job::process;
-use proto::object::{NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES, WantedObject};
+use proto::object::{AccessStrategy, NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES, WantedObject};
 use rig::cluster::{Cluster, Emulation, Spec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -33,6 +34,9 @@ pub(crate) struct Options {
     /// How often all is measured
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     turns: usize,
+    /// How fragments are asked for: `brickwork object get --help`
+    #[arg(long, default_value = "paced", value_parser = PossibleValuesParser::new(AccessStrategy::NAMED.map(|(name, _)| name)))]
+    access: String,
     /// A binary to use instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -90,6 +94,8 @@ struct Measured {
 
 /// Measures and prints.
 pub(crate) fn verb(options: &Options) -> Result<()> {
+    let named = AccessStrategy::NAMED.into_iter().find(|(name, _)| *name == options.access);
+    let (_, access) = named.context("an access that has no name")?;
     let spec = Spec { bricks: BRICKS, disk_bytes: 8 << 30, emulation: Emulation::Each, ..Spec::default() };
     let cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &spec)?;
     let mut all: Vec<Measured> = STATES.iter().map(|_| Measured::default()).collect();
@@ -97,7 +103,8 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     for turn in 0..options.turns {
         for (at, (state, name)) in STATES.into_iter().enumerate() {
             eprintln!("    turn {} of {}: {name}", turn + 1, options.turns);
-            measure(&cluster, state, Duration::from_secs(options.seconds), &mut all[at])?;
+            let how = (Duration::from_secs(options.seconds), access);
+            measure(&cluster, state, how, &mut all[at])?;
         }
     }
     let demands = demands(&all);
@@ -111,7 +118,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
 
 /// Puts each object once, so that there is something to read.
 fn fill(cluster: &Cluster) -> Result<()> {
-    let mut load = Load::new(Duration::ZERO);
+    let mut load = Load::new(Duration::ZERO, AccessStrategy::USUAL);
     let names = (0..KINDS.len()).flat_map(|kind| (0..NAMES).map(move |number| (kind, number)));
     load.at_first = names.collect();
     run(cluster, &mut load)?;
@@ -121,14 +128,19 @@ fn fill(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-fn measure(cluster: &Cluster, state: State, length: Duration, into: &mut Measured) -> Result<()> {
+fn measure(
+    cluster: &Cluster,
+    state: State,
+    (length, access): (Duration, AccessStrategy),
+    into: &mut Measured,
+) -> Result<()> {
     for number in 1..=BRICKS {
         let is_late = matches!((state, number), (State::OneLate | State::TwoLate, 1) | (State::TwoLate, 2));
         cluster.set_late(number, if is_late { LATE_MS } else { 0 })?;
     }
     // The bricks look for changes of that a few times a second.
     thread::sleep(Duration::from_secs(1));
-    let mut load = Load::new(length);
+    let mut load = Load::new(length, access);
     let (before, done) = (processor_s(cluster)?, AtomicBool::new(false));
     let outcome = thread::scope(|scope| {
         if state == State::OneStops {
@@ -176,6 +188,7 @@ fn run(cluster: &Cluster, load: &mut Load) -> Result<()> {
 /// Puts and reads objects when they are due, whatever became of those before.
 struct Load {
     length: Duration,
+    access: AccessStrategy,
     begun: Instant,
     /// When the next put and the next get of each kind are due.
     due: BTreeMap<What, Instant>,
@@ -193,7 +206,7 @@ struct Open {
 }
 
 impl Load {
-    fn new(length: Duration) -> Load {
+    fn new(length: Duration, access: AccessStrategy) -> Load {
         let now = Instant::now();
         let begin = |(is_put, kind): What| {
             ((is_put, kind), now + KINDS[kind].every.mul_f64(if is_put { 0.3 } else { 0.8 }))
@@ -203,6 +216,7 @@ impl Load {
         Rng::with_seed(1).fill(&mut content);
         Load {
             length,
+            access,
             begun: now,
             due,
             at_first: Vec::new(),
@@ -223,11 +237,12 @@ impl Load {
                 name,
                 condition: Condition::Always,
                 losses: 1,
+                redundancy: 0,
                 put_ms: 0,
                 segment_bytes: SEGMENT_BYTES,
                 resumable: None,
             }),
-            false => ObjectWish::Get(WantedObject { name, range: None }),
+            false => ObjectWish::Get(WantedObject { name, range: None, access: self.access }),
         };
         let more = (!is_put).then_some((self.last, ObjectWish::More));
         [(self.last, wish)].into_iter().chain(more).collect()

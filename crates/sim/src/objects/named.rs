@@ -16,7 +16,8 @@ use base::{BrickId, ObjectVersion, Payload};
 use core::time::Duration;
 use model::Draw;
 use proto::object::{
-    NewObject, ObjectError, ObjectNews, ObjectPatch, ObjectWish, PutProgress, Resumable, WantedObject,
+    AccessStrategy, NewObject, ObjectError, ObjectNews, ObjectPatch, ObjectWish, PutProgress, Resumable,
+    WantedObject,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{AdminRequest, Condition, IndexError, ObjectInfo, ObjectName};
@@ -284,6 +285,11 @@ fn named(name: usize) -> ObjectName {
     ObjectName { bucket: BUCKET.to_owned(), key: NAMES[name].to_owned() }
 }
 
+/// Mostly what losses take; otherwise some more, or as much as bricks take.
+fn redundancy(number: u64) -> u32 {
+    [0, 0, 0, 60, 900][number as usize % 5]
+}
+
 impl What {
     fn wish(&self) -> ObjectWish {
         match self {
@@ -291,6 +297,7 @@ impl What {
                 name: named(put.name),
                 condition: put.condition,
                 losses: put.content.losses,
+                redundancy: redundancy(put.content.number),
                 put_ms: put.content.number,
                 segment_bytes: put.segment_bytes,
                 resumable: put.stored.clone().map(|stored| Resumable { keep: KEEP, stored }),
@@ -299,11 +306,14 @@ impl What {
                 name: named(*name),
                 at: Some(patch.at as u64),
                 of: *of,
+                redundancy: redundancy(patch.number),
                 put_ms: patch.number,
                 segment_bytes: patch.segment_bytes,
             }),
             What::Get { name, range, .. } => {
-                ObjectWish::Get(WantedObject { name: named(*name), range: *range })
+                let at = *name + range.map_or(0, |(from, _)| from as usize / 4096);
+                let (_, access) = AccessStrategy::NAMED[at % AccessStrategy::NAMED.len()];
+                ObjectWish::Get(WantedObject { name: named(*name), range: *range, access })
             }
             What::Remove { name } => ObjectWish::Remove { name: named(*name) },
             What::Look { name } => ObjectWish::Look { name: named(*name) },

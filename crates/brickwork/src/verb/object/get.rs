@@ -7,9 +7,10 @@ use crate::output;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use base::checksum::checksum_append;
 use base::{Checksum, Payload};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use host::{ObjectUser, Waker};
 use indicatif::ProgressBar;
-use proto::object::{ObjectNews, ObjectWish, WantedObject};
+use proto::object::{AccessStrategy, ObjectNews, ObjectWish, WantedObject};
 use serde_json::json;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -33,6 +34,11 @@ pub(super) struct Args {
     object: ObjectName,
     /// The file; `-` is standard output
     file: PathBuf,
+    /// How fragments are asked for: 'paced' asks each brick for a few at a time; 'claimed' asks for hardly more than are needed, and for the
+    /// more of a brick the faster it is; 'speculative' asks for all at once
+    #[arg(long, default_value = "paced", value_parser = PossibleValuesParser::new(AccessStrategy::NAMED.map(|(name, _)| name))
+        .map(|name| named(&name)))]
+    access: AccessStrategy,
     /// Only a part of it: from this byte
     #[arg(long, value_name = "SIZE")]
     from: Option<Bytes>,
@@ -65,7 +71,7 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
     let range =
         is_part.then(|| (args.from.unwrap_or_default().0, args.bytes.map_or(u64::MAX, |bytes| bytes.0)));
     let begun = Instant::now();
-    let (info, got) = read(&Way::find(global)?, &args.object, target, range)?;
+    let (info, got) = read(&Way::find(global)?, &args.object, target, (range, args.access))?;
     if args.file.as_os_str() == "-" {
         return Ok(());
     }
@@ -84,7 +90,7 @@ pub(super) fn verify(global: &Global, args: Verify) -> Result<()> {
     let way = Way::find(global)?;
     let mut bad = 0;
     for object in &args.objects {
-        let result = read(&way, object, Target::Nowhere, None);
+        let result = read(&way, object, Target::Nowhere, (None, AccessStrategy::USUAL));
         bad += usize::from(result.is_err());
         match (global.json, result) {
             (true, Ok((info, _))) => {
@@ -111,16 +117,23 @@ pub(super) fn verify(global: &Global, args: Verify) -> Result<()> {
     }
 }
 
+/// One of the names that there are.
+fn named(name: &str) -> AccessStrategy {
+    let found = AccessStrategy::NAMED.into_iter().find(|(known, _)| *known == name);
+    found.map_or(AccessStrategy::USUAL, |(_, access)| access)
+}
+
 fn read(
     way: &Way,
     object: &ObjectName,
     target: Target,
-    range: Option<(u64, u64)>,
+    (range, access): (Option<(u64, u64)>, AccessStrategy),
 ) -> Result<(ObjectInfo, u64)> {
     let bar = output::progress(0, &object.to_string(), true);
     let mut getter = Getter {
         name: object.clone(),
         range,
+        access,
         target,
         resumed: 0,
         got: 0,
@@ -215,6 +228,7 @@ const GET: u64 = 2;
 struct Getter {
     name: ObjectName,
     range: Option<(u64, u64)>,
+    access: AccessStrategy,
     target: Target,
     /// What was there from an earlier time.
     resumed: u64,
@@ -227,7 +241,7 @@ struct Getter {
 
 impl Getter {
     fn get(&self, range: Option<(u64, u64)>) -> Vec<(u64, ObjectWish)> {
-        let wanted = WantedObject { name: self.name.clone(), range };
+        let wanted = WantedObject { name: self.name.clone(), range, access: self.access };
         vec![(GET, ObjectWish::Get(wanted)), (GET, ObjectWish::More)]
     }
 

@@ -6,7 +6,7 @@ use crate::config::Bytes;
 use crate::global::Global;
 use crate::output;
 use anyhow::Result;
-use proto::object::{ObjectPatch, ObjectWish, SEGMENT_BYTES};
+use proto::object::{ObjectPatch, ObjectWish, REDUNDANCY_MAX, SEGMENT_BYTES};
 use std::path::PathBuf;
 use wire::ObjectName;
 
@@ -39,6 +39,9 @@ pub(super) struct Args {
     /// Behind the end of the object
     #[arg(long)]
     append: bool,
+    /// Store at least so much beside the segments that are put anew, in percent of them, as in `object put`
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=i64::from(REDUNDANCY_MAX)))]
+    redundancy: u32,
     /// Only if this version is there, as `object stat` shows it
     #[arg(long, value_name = "VERSION", value_parser = version)]
     if_version: Option<u64>,
@@ -49,6 +52,7 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         name: args.object.clone(),
         at: args.at.map(|at| at.0),
         of: args.if_version.map(base::ObjectVersion),
+        redundancy: args.redundancy,
         put_ms: content::now_ms(),
         segment_bytes: SEGMENT_BYTES,
     };

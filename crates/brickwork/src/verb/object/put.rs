@@ -7,7 +7,7 @@ use crate::config::Bytes;
 use crate::global::Global;
 use crate::output;
 use anyhow::Result;
-use proto::object::{NewObject, ObjectWish, SEGMENT_BYTES};
+use proto::object::{NewObject, ObjectWish, REDUNDANCY_MAX, SEGMENT_BYTES};
 use std::path::PathBuf;
 use wire::{Condition, ObjectName};
 
@@ -37,6 +37,10 @@ pub(super) struct Args {
     /// So many bricks may be lost; there have to be more than twice as many
     #[arg(long, value_name = "BRICKS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=16))]
     survive: u32,
+    /// Store at least so much beside the object itself, in percent of it. Beyond what --survive takes this makes gets faster where bricks
+    /// are fast at times and slow at times
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=i64::from(REDUNDANCY_MAX)))]
+    redundancy: u32,
     /// Only if there is no object of that name
     #[arg(long, conflicts_with = "if_version")]
     if_absent: bool,
@@ -59,6 +63,7 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         name: args.object.clone(),
         condition,
         losses: args.survive,
+        redundancy: args.redundancy,
         put_ms: content::now_ms(),
         segment_bytes: SEGMENT_BYTES,
         resumable: notes.as_ref().map(Notes::resumable),

@@ -1,7 +1,7 @@
 //! Objects by their wishes: the directory and the bricks are played by the test.
 
 use super::*;
-use crate::object::{Coding, PutProgress, Resumable, SegmentRecord};
+use crate::object::{AccessStrategy, Coding, PutProgress, Resumable, SegmentRecord};
 use base::StreamId;
 use core::time::Duration;
 use wire::{BrickPlace, Condition, FragmentId, FragmentOutcome, SegmentSpan, Share, Wait, Wire};
@@ -141,6 +141,7 @@ fn put(losses: u32) -> ObjectWish {
         name: ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() },
         condition: Condition::Always,
         losses,
+        redundancy: 0,
         put_ms: 0,
         segment_bytes: 4096,
         resumable: None,
@@ -380,7 +381,7 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
         };
         let mut bench = Bench::new();
         let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
-        bench.wish(ObjectWish::Get(WantedObject { name, range: None }));
+        bench.wish(ObjectWish::Get(WantedObject { name, range: None, access: AccessStrategy::USUAL }));
         bench.wish(ObjectWish::More);
         for _ in 0..4 {
             bench.directory(&[1, 2], index);
@@ -432,7 +433,7 @@ fn each_segment_that_was_moved_is_looked_for_where_it_is_named_last() {
     };
     let mut bench = Bench::new();
     let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
-    bench.wish(ObjectWish::Get(WantedObject { name, range: None }));
+    bench.wish(ObjectWish::Get(WantedObject { name, range: None, access: AccessStrategy::USUAL }));
     for _ in 0..8 {
         bench.directory(&[1, 2], index);
         serve(&mut bench);
@@ -486,7 +487,14 @@ fn patch_it(
     let info = ObjectInfo { version: V, bytes: 8292, checksum: base::checksum(&[1; 8292]), put_ms: 3 };
     let (mut bench, mut asked, mut put) = (Bench::new(), Vec::new(), BTreeMap::new());
     let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
-    bench.wish(ObjectWish::Patch(ObjectPatch { name, at: Some(at), of, put_ms: 9, segment_bytes: 4096 }));
+    bench.wish(ObjectWish::Patch(ObjectPatch {
+        name,
+        at: Some(at),
+        of,
+        redundancy: 0,
+        put_ms: 9,
+        segment_bytes: 4096,
+    }));
     let mut left = content.to_vec();
     for _ in 0..12 {
         let requests = core::cell::RefCell::new(Vec::new());
