@@ -6,7 +6,7 @@
 
 use super::DriveError;
 use super::disk::{Arm, DiskModel};
-use super::form::{CacheForm, ReadAhead, Source, WriteBack};
+use super::form::{CacheForm, ReadAhead, ReadAheadAfter, Source, WriteBack};
 use base::Time;
 use std::collections::VecDeque;
 
@@ -18,6 +18,7 @@ pub(super) struct CacheShape {
     pub(super) write_segments: u32,
     pub(super) read_ahead_sectors: u32,
     pub(super) read_ahead: ReadAhead,
+    pub(super) read_ahead_after: ReadAheadAfter,
     pub(super) write_back: WriteBack,
 }
 
@@ -43,6 +44,7 @@ impl CacheShape {
             write_segments: form.write_segments,
             read_ahead_sectors: form.read_ahead_sectors,
             read_ahead: form.read_ahead,
+            read_ahead_after: form.read_ahead_after,
             write_back: form.write_back,
         })
     }
@@ -85,11 +87,16 @@ pub(super) struct Cache {
     reading: Option<Reading>,
     /// When each acknowledged write will be on the platter, rising.
     destages: VecDeque<Time>,
+    /// Where the access before ended, if it was a read.
+    read_until: Option<u64>,
+    /// Whether the read that is served follows on the one before.
+    is_sequential: bool,
 }
 
 impl Cache {
     /// What there is of a read, whose segment becomes the one used last. The read-ahead is caught up before.
     pub(super) fn find(&mut self, now: Time, sector: u64, count: u32) -> Found {
+        self.is_sequential = self.read_until.replace(sector + u64::from(count)) == Some(sector);
         let is_here = |segment: &Segment| (segment.begin..segment.end).contains(&sector);
         // Who reads on where the drive is reading has its segment, even when none of it has come yet.
         let is_next =
@@ -115,7 +122,7 @@ impl Cache {
         let Some(first) = self.segments.first() else { return };
         let is_here = (first.begin..=first.end).contains(&end);
         if let Some(reading) = self.reading.as_mut().filter(|_| is_here) {
-            reading.limit = reading.limit.max(limit(shape, disk, end));
+            reading.limit = reading.limit.max(limit(shape, disk, first.begin, end));
         }
     }
 
@@ -124,7 +131,8 @@ impl Cache {
         let first = self.segments.first_mut().expect("part of the read was found in it");
         first.end = first.end.max(end);
         first.begin = first.begin.max(first.end.saturating_sub(u64::from(shape.segment_sectors)));
-        self.reading = Some(Reading { limit: limit(shape, disk, end), at });
+        let begin = first.begin;
+        self.read_on(shape, limit(shape, disk, begin, end), at);
     }
 
     /// After a read from the platter, which was done `at`; reading on begins.
@@ -132,12 +140,18 @@ impl Cache {
         let begin = sector.max(end.saturating_sub(u64::from(shape.segment_sectors)));
         self.segments.truncate(shape.segments as usize - 1);
         self.segments.insert(0, Segment { begin, end, is_written: false });
-        self.reading = Some(Reading { limit: limit(shape, disk, end), at });
+        self.read_on(shape, limit(shape, disk, sector, end), at);
+    }
+
+    /// Reading on begins, if it does after such a read.
+    fn read_on(&mut self, shape: &CacheShape, limit: u64, at: Time) {
+        let begins = shape.read_ahead_after == ReadAheadAfter::All || self.is_sequential;
+        self.reading = begins.then_some(Reading { limit, at });
     }
 
     /// Takes written data; what was read from there is no longer true. Returns whether it follows on the write before.
     pub(super) fn write(&mut self, shape: &CacheShape, sector: u64, end: u64) -> bool {
-        self.reading = None;
+        (self.reading, self.read_until) = (None, None);
         let is_apart = |segment: &Segment| end <= segment.begin || segment.end <= sector;
         let before = self.segments.iter().position(|segment| segment.is_written && segment.end == sector);
         let mut segment = match before {
@@ -212,8 +226,8 @@ impl Cache {
     }
 }
 
-/// Up to where a drive reads on after a read that ended before `end`.
-fn limit(shape: &CacheShape, disk: &DiskModel, end: u64) -> u64 {
+/// Up to where a drive reads on after a read that ended before `end`, in a segment from `begin` on.
+fn limit(shape: &CacheShape, disk: &DiskModel, begin: u64, end: u64) -> u64 {
     let most = (end + u64::from(shape.read_ahead_sectors)).min(disk.geometry.capacity());
     let mut at = end;
     let home = disk.geometry.place(end - 1);
@@ -223,7 +237,12 @@ fn limit(shape: &CacheShape, disk: &DiskModel, end: u64) -> u64 {
         place.cylinder == home.cylinder && is_track
     };
     match shape.read_ahead {
-        ReadAhead::Off => end,
+        ReadAhead::Tracks if end < disk.geometry.capacity() => {
+            let (first, last) = disk.geometry.track(end);
+            let next = if begin < first { (last + 1).min(disk.geometry.capacity() - 1) } else { last };
+            (disk.geometry.track(next).1 + 1).min(most)
+        }
+        ReadAhead::Off | ReadAhead::Tracks => end,
         ReadAhead::Segment => most,
         ReadAhead::Track | ReadAhead::Cylinder => {
             while at < most && is_home(at) {

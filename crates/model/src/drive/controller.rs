@@ -9,11 +9,14 @@ type After = [u64; 2];
 /// What a command costs beside the mechanics, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Controller {
-    pub(super) bus_q16: u64,
+    /// Of reads, and of writes.
+    bus_q16: [u64; 2],
     read_hit_ns: After,
     read_miss_ns: After,
     write_hit_ns: After,
     write_miss_ns: After,
+    read_watermark: f64,
+    write_watermark: f64,
     read_completion_ns: u64,
     write_completion_ns: u64,
     pub(super) zero_latency_read: bool,
@@ -34,15 +37,29 @@ impl Controller {
             let why = format!("is {ms}; it must be a time from 0 to 1000");
             Err(source.error(source.find(field), &format!("controller.{field}"), why))
         };
+        let bus = |ms, field| Ok((time(ms, field)? * 65_536.0).round() as u64);
+        let bus_write_ms = form.bus_write_ms_per_sector.unwrap_or(form.bus_ms_per_sector);
+        let part = |part: f64, field: &str| {
+            if (0.0..=1.0).contains(&part) {
+                return Ok(part);
+            }
+            let why = format!("is {part}; it must be a part of the access, from 0 to 1");
+            Err(source.error(source.find(field), &format!("controller.{field}"), why))
+        };
         let after = |ms: [f64; 2], field| {
             Ok([time(ms[0], field)?.round() as u64, time(ms[1], field)?.round() as u64])
         };
         Ok(Controller {
-            bus_q16: (time(form.bus_ms_per_sector, "bus_ms_per_sector")? * 65_536.0).round() as u64,
+            bus_q16: [
+                bus(form.bus_ms_per_sector, "bus_ms_per_sector")?,
+                bus(bus_write_ms, "bus_write_ms_per_sector")?,
+            ],
             read_hit_ns: after(form.read_hit_ms, "read_hit_ms")?,
             read_miss_ns: after(form.read_miss_ms, "read_miss_ms")?,
             write_hit_ns: after(form.write_hit_ms, "write_hit_ms")?,
             write_miss_ns: after(form.write_miss_ms, "write_miss_ms")?,
+            read_watermark: part(form.read_watermark, "read_watermark")?,
+            write_watermark: part(form.write_watermark, "write_watermark")?,
             read_completion_ns: time(form.read_completion_ms, "read_completion_ms")?.round() as u64,
             write_completion_ns: time(form.write_completion_ms, "write_completion_ms")?.round() as u64,
             zero_latency_read: form.zero_latency_read,
@@ -70,6 +87,21 @@ impl Controller {
         after[usize::from(was_write)]
     }
 
+    /// What a sector takes over the bus.
+    pub(super) fn bus_q16(&self, is_write: bool) -> u64 {
+        self.bus_q16[usize::from(is_write)]
+    }
+
+    /// So many sectors of a read pass the head before its bus begins.
+    pub(super) fn sectors_before_bus(&self, count: u32) -> u32 {
+        sectors(self.read_watermark, count).max(1)
+    }
+
+    /// So many sectors of a write are over the bus before it begins at the platter.
+    pub(super) fn sectors_before_platter(&self, count: u32) -> u32 {
+        sectors(self.write_watermark, count)
+    }
+
     /// From the last of the data until the drive says so.
     pub(super) fn completion_ns(&self, options: DriveOptions, is_write: bool) -> u64 {
         if !options.overheads {
@@ -80,4 +112,9 @@ impl Controller {
             self.read_completion_ns
         }
     }
+}
+
+/// This part of so many sectors, begun ones included.
+fn sectors(part: f64, count: u32) -> u32 {
+    libm::ceil(part * f64::from(count)) as u32
 }

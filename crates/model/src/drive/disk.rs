@@ -53,6 +53,10 @@ pub(super) struct Manner {
     pub(super) is_zero_latency: bool,
     /// Each sector over the bus.
     pub(super) bus_q16: u64,
+    /// So many sectors pass the head before the bus begins.
+    pub(super) before_bus: u32,
+    /// When the platter may begin: a write's data have to come first.
+    pub(super) data_come: Time,
 }
 
 impl DiskModel {
@@ -109,7 +113,9 @@ impl DiskModel {
         while left > 0 {
             let run = self.geometry.run(sector, left);
             self.go(arm, &run.place, access.is_write, &mut motion);
-            self.pass(&run, manner, &mut motion);
+            motion.rotation_ns += manner.data_come.0.saturating_sub(motion.done.0);
+            motion.done = motion.done.max(manner.data_come);
+            self.pass(&run, access.count - left, manner, &mut motion);
             sector += u64::from(run.count);
             left -= run.count;
         }
@@ -148,23 +154,30 @@ impl DiskModel {
         motion.done.0 += move_ns;
     }
 
-    /// Waits for the sectors of one track and passes them.
-    fn pass(&self, run: &Run, manner: Manner, motion: &mut Motion) {
+    /// Waits for the sectors of one track and passes them, after so many of tracks before.
+    fn pass(&self, run: &Run, before: u32, manner: Manner, motion: &mut Motion) {
         let per_track = run.place.sectors_per_track;
         let sector_ns = self.revolution.sectors_ns(1, per_track);
         let pass_ns = self.revolution.sectors_ns(run.passed, per_track);
         let first_ns = self.revolution.wait_ns(motion.done, run.place.angle_ns(&self.revolution));
-        let first_done = motion.done.0 + first_ns + sector_ns;
         // A head that comes down among them has them all when it is back at the next sector from where it came down.
         let period_ns = self.revolution.period_ns();
         let wait_ns = match (first_ns + pass_ns).checked_sub(period_ns) {
             Some(left_ns) if manner.is_zero_latency => period_ns + left_ns % sector_ns.max(1) - pass_ns,
             _ => first_ns,
         };
+        let come_down = motion.done.0;
         motion.rotation_ns += wait_ns;
         motion.transfer_ns += pass_ns;
         motion.done.0 += wait_ns + pass_ns;
-        let in_order = motion.bus_done.0.max(first_done) + bus_ns(run.count, manner.bus_q16);
+        // Sectors of tracks before may wait for it, too.
+        let Some(waiting) = (before + run.count).checked_sub(manner.before_bus) else { return };
+        let (begins, waits) = match waiting < run.count {
+            true => (run.count - waiting, before + run.count),
+            false => (1, run.count),
+        };
+        let can_begin = come_down + first_ns + u64::from(begins) * sector_ns;
+        let in_order = motion.bus_done.0.max(can_begin) + bus_ns(waits, manner.bus_q16);
         motion.bus_done.0 = in_order.max(motion.done.0 + bus_ns(1, manner.bus_q16));
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct DriveForm {
     pub(super) disk: Option<DiskForm>,
     /// A device whose accesses all take the same time.
     pub(super) access: Option<AccessForm>,
+    /// How far the model may be from a trace of the real drive: the RMS demerit in milliseconds. Nobody knows when absent.
+    pub(super) demerit_max_ms: Option<f64>,
     /// Overheads and bus; none when absent.
     #[serde(default)]
     pub(super) controller: ControllerForm,
@@ -139,6 +141,8 @@ pub(super) struct AccessForm {
 pub(super) struct ControllerForm {
     /// Each sector over the bus. It overlaps with the platter.
     pub(super) bus_ms_per_sector: f64,
+    /// The same for writes, where that is different.
+    pub(super) bus_write_ms_per_sector: Option<f64>,
     /// The command, for a read found in the cache, after a read and after a write.
     pub(super) read_hit_ms: [f64; 2],
     /// The command, for a read of the platter, after a read and after a write.
@@ -147,6 +151,10 @@ pub(super) struct ControllerForm {
     pub(super) write_hit_ms: [f64; 2],
     /// The command, for a write to the platter, after a read and after a write.
     pub(super) write_miss_ms: [f64; 2],
+    /// The bus begins when this part of a read has passed the head; with its first sector where it is 0.
+    pub(super) read_watermark: f64,
+    /// A write to the platter begins when this part of it is over the bus.
+    pub(super) write_watermark: f64,
     /// When a read ends.
     pub(super) read_completion_ms: f64,
     /// When a write ends.
@@ -171,6 +179,9 @@ pub(super) struct CacheForm {
     /// Whether reading on stops when it has read as far as the end of the track, or goes on.
     #[serde(default)]
     pub(super) read_ahead: ReadAhead,
+    /// After which reads it reads on.
+    #[serde(default)]
+    pub(super) read_ahead_after: ReadAheadAfter,
     /// When a write is acknowledged.
     #[serde(default)]
     pub(super) write_back: WriteBack,
@@ -184,11 +195,23 @@ pub(super) enum ReadAhead {
     Off,
     /// To the end of the track.
     Track,
+    /// To the end of the track, and of the one behind it once the segment has come from one track to the next.
+    Tracks,
     /// To the end of the cylinder.
     Cylinder,
     /// Until the segment is full.
     #[default]
     Segment,
+}
+
+/// After which reads a drive reads on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ReadAheadAfter {
+    #[default]
+    All,
+    /// Those that follow on the read before.
+    Sequential,
 }
 
 /// When a write is acknowledged.

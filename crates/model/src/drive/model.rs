@@ -12,6 +12,7 @@ use super::{DriveError, SECTOR_BYTES};
 #[derive(Clone, Debug)]
 pub struct DriveModel {
     name: String,
+    demerit_max_ms: Option<f64>,
     pub(super) kind: Kind,
     pub(super) controller: Controller,
     pub(super) cache: Option<CacheShape>,
@@ -69,6 +70,7 @@ impl DriveModel {
             cache: form.cache.as_ref().map(|cache| CacheShape::new(&source, cache)).transpose()?,
             capacity_sectors: *form.capacity_sectors.get_ref(),
             name: form.name,
+            demerit_max_ms: form.demerit_max_ms,
             percent,
             file: file.to_owned(),
             text: text.to_owned(),
@@ -92,6 +94,11 @@ impl DriveModel {
     /// Maker, model and size.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How far the model may be from a trace of the real drive: the RMS demerit in milliseconds, where one was compared.
+    pub fn demerit_max_ms(&self) -> Option<f64> {
+        self.demerit_max_ms
     }
 
     /// Sectors of 512 bytes that it has.

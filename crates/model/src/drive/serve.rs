@@ -45,8 +45,9 @@ impl Serving<'_> {
     /// From a drive whose arm is free, as it is without a cache whenever an access begins.
     fn serve_from_platter(&mut self, disk: &DiskModel, start: Time, access: Access) -> Service {
         let command_ns = self.command_ns(access.is_write, false);
-        let manner = self.manner(access.is_write);
-        let motion = disk.run(&mut self.state.arm, Time(start.0 + command_ns), access, manner);
+        let understood = Time(start.0 + command_ns);
+        let manner = self.manner_of(access, understood);
+        let motion = disk.run(&mut self.state.arm, understood, access, manner);
         Service::of(start, command_ns, &motion, access.is_write)
     }
 
@@ -55,7 +56,7 @@ impl Serving<'_> {
         let command_ns = self.command_ns(access.is_write, false);
         let understood = Time(start.0 + command_ns);
         let begin = understood.max(self.state.arm_free);
-        let manner = self.manner(access.is_write);
+        let manner = self.manner_of(access, understood);
         let motion = disk.run(&mut self.state.arm, begin, access, manner);
         self.state.arm_free = motion.done;
         let mut service = Service::of(start, command_ns, &motion, access.is_write);
@@ -67,7 +68,7 @@ impl Serving<'_> {
         let overhead_ns = self.command_ns(access.is_write, false);
         let (seek_ns, transfer_ns) =
             (constant.access_ns(access.is_write), constant.transfer_ns(access.count));
-        let bus_ns = bus_ns(access.count, self.bus_q16());
+        let bus_ns = bus_ns(access.count, self.bus_q16(access.is_write));
         let done = Time(start.0 + overhead_ns + seek_ns + transfer_ns + bus_ns);
         Service { overhead_ns, seek_ns, rotation_ns: 0, transfer_ns, bus_ns, done }
     }
@@ -125,7 +126,7 @@ impl Serving<'_> {
         let wait_ns = (free.0 - start.0).saturating_sub(service.overhead_ns);
         service.rotation_ns += wait_ns;
         service.done.0 += wait_ns;
-        let first_come = service.done.0 - service.bus_ns + bus_ns(1, self.bus_q16());
+        let first_come = service.done.0 - service.bus_ns + bus_ns(1, self.bus_q16(true));
         let begin = Time(first_come).max(self.state.arm_free);
         let manner = self.manner(true);
         let motion = disk.run(&mut self.state.arm, begin, access, manner);
@@ -137,7 +138,7 @@ impl Serving<'_> {
     /// What the cache takes or gives, without the platter.
     fn over_bus(&self, start: Time, access: Access) -> Service {
         let overhead_ns = self.command_ns(access.is_write, true);
-        let bus_ns = bus_ns(access.count, self.bus_q16());
+        let bus_ns = bus_ns(access.count, self.bus_q16(access.is_write));
         let done = Time(start.0 + overhead_ns + bus_ns);
         Service { overhead_ns, seek_ns: 0, rotation_ns: 0, transfer_ns: 0, bus_ns, done }
     }
@@ -146,11 +147,28 @@ impl Serving<'_> {
         let controller = &self.model.controller;
         let can_begin_anywhere =
             if is_write { controller.zero_latency_write } else { controller.zero_latency_read };
-        Manner { is_zero_latency: self.options.zero_latency && can_begin_anywhere, bus_q16: self.bus_q16() }
+        Manner {
+            is_zero_latency: self.options.zero_latency && can_begin_anywhere,
+            bus_q16: self.bus_q16(is_write),
+            before_bus: 1,
+            data_come: Time::ZERO,
+        }
     }
 
-    fn bus_q16(&self) -> u64 {
-        if self.options.overheads { self.model.controller.bus_q16 } else { 0 }
+    /// That of an access of the platter, whose command was understood then.
+    fn manner_of(&self, access: Access, understood: Time) -> Manner {
+        let (controller, manner) = (&self.model.controller, self.manner(access.is_write));
+        match access.is_write {
+            false => Manner { before_bus: controller.sectors_before_bus(access.count), ..manner },
+            true => {
+                let sectors = controller.sectors_before_platter(access.count);
+                Manner { data_come: Time(understood.0 + bus_ns(sectors, manner.bus_q16)), ..manner }
+            }
+        }
+    }
+
+    fn bus_q16(&self, is_write: bool) -> u64 {
+        if self.options.overheads { self.model.controller.bus_q16(is_write) } else { 0 }
     }
 
     /// Until the drive acts on a command that its cache can serve, or cannot.

@@ -131,3 +131,82 @@ proptest! {
         }
     }
 }
+
+/// A drive of the library, some of whose lines are others.
+fn changed(id: &str, lines: &[(&str, &str)]) -> Arc<DriveModel> {
+    let entry = find(id).expect("it is in the library");
+    let text = lines.iter().fold(entry.text.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{id} says {from}");
+        text.replace(from, to)
+    });
+    Arc::new(DriveModel::parse(entry.id, &text).expect("a drive"))
+}
+
+#[test]
+fn a_read_crosses_the_bus_when_as_much_of_it_has_come_as_the_watermark_says() {
+    let served = |watermark: &str| {
+        let model = changed("hp-c3323a", &[("read_watermark = 1.0", watermark)]);
+        Drive::with_options(model, DriveOptions::UNCACHED).serve(Time::ZERO, read(1_000_000, 16))
+    };
+    let [none, half, all] =
+        ["read_watermark = 0.0", "read_watermark = 0.5", "read_watermark = 1.0"].map(served);
+    let sector_ns = none.transfer_ns / 16;
+    assert!((half.done.0 - none.done.0).abs_diff(7 * sector_ns) < 1000, "{none:?} {half:?}");
+    assert!((all.done.0 - none.done.0).abs_diff(15 * sector_ns) < 1000, "{none:?} {all:?}");
+}
+
+#[test]
+fn a_write_waits_for_its_data_unless_the_arm_takes_longer() {
+    let served = |watermark: &str, sector| {
+        let model = changed("hp-c3323a", &[("write_watermark = 1.0", watermark)]);
+        let mut drive = Drive::with_options(model, DriveOptions::UNCACHED);
+        let settled = drive.serve(Time::ZERO, write(0, 16)).done;
+        drive.serve(settled, write(sector, 16)).done.0 - settled.0
+    };
+    let of = |sector| ["write_watermark = 0.0", "write_watermark = 1.0"].map(|w| served(w, sector));
+    let [none, all] = of(2_000_000);
+    assert_eq!(none, all, "the arm is on its way for longer");
+    // Overhead, 16 sectors over the bus, and 16 under the head.
+    let least_ns = 2_920_000 + 16 * 145_500 + 16 * 100_000;
+    assert!(of(16)[1] > least_ns, "{:?}", of(16));
+}
+
+#[test]
+fn some_drives_read_on_once_a_read_follows_on_another() {
+    let mut drive = Drive::with_options(changed("quantum-atlas-iii", &[]), DriveOptions::FULL);
+    let mut now = Time::ZERO;
+    let mut took = |sector| {
+        let done = drive.serve(now, read(sector, 8)).done;
+        let took_ns = done.0 - now.0;
+        now = Time(done.0 + 40_000_000);
+        took_ns
+    };
+    took(9_000_000);
+    let hit_ns = 374_000 + 8 * 106_000;
+    assert!(took(9_000_008) > hit_ns, "nothing was read on yet");
+    assert_eq!(took(9_000_016), hit_ns);
+    took(1_000_000);
+    assert!(took(1_000_050) > hit_ns, "that one began somewhere else");
+}
+
+#[test]
+fn reading_on_by_tracks_ends_with_the_track_until_a_run_has_crossed_one() {
+    let model = changed("seagate-cheetah-9lp", &[]);
+    let (first, last) = model.track(1_000_000).expect("it has tracks");
+    let after = |reads: &[u64], then: u64| {
+        let mut drive = Drive::with_options(model.clone(), DriveOptions::FULL);
+        let mut now = Time::ZERO;
+        for sector in reads {
+            now = Time(drive.serve(now, read(*sector, 8)).done.0 + 40_000_000);
+        }
+        drive.serve(now, read(then, 8)).done.0 - now.0
+    };
+    let hit_ns = 66_000 + 8 * 105_000;
+    assert_eq!(after(&[first], last - 7), hit_ns, "to the end of the track");
+    assert!(after(&[first], last + 9) > hit_ns, "and no farther");
+    assert_eq!(
+        after(&[last - 15, last - 7, last + 1], last + 100),
+        hit_ns,
+        "the run has come from one to the next"
+    );
+}

@@ -11,4 +11,4 @@ mod measured;
 pub use closed_loop::{CurvePoint, LoopConfig, LoopResult, Replacement, closed_loop, loop_of};
 pub use files::{ReferenceError, parse_curves, parse_log, parse_measured, parse_workload};
 pub use log::{Agreement, LogComparison, Logged, compare_log};
-pub use measured::{Measured, MeasuredComparison, replay_measured, rms_demerit_ms};
+pub use measured::{Class, Compared, Measured, MeasuredComparison, replay_measured, rms_demerit_ms};

@@ -3,6 +3,7 @@
 use model::drive::{Drive, DriveModel, DriveOptions, find};
 use proto::heads::Policy;
 use sim::reference::{self, LoopConfig, Replacement};
+use std::io::Read;
 use std::sync::Arc;
 
 fn atlas_10k(options: DriveOptions) -> Drive {
@@ -29,14 +30,43 @@ fn throughput_is_within_half_a_percent_of_the_curves() {
     assert_eq!(compared, 168, "two configurations, three mixes, four schedulers, seven depths");
 }
 
+/// Traces of real drives, as each drive's file says how far it may be from its own.
+const MEASURED: [(&str, &str); 6] = [
+    ("quantum-atlas-10k", "data/traces/atlas10k.trace"),
+    ("seagate-cheetah-9lp", "data/traces/measured/cheetah9LP.trace.gz"),
+    ("seagate-barracuda", "data/traces/measured/barracuda.trace.gz"),
+    ("quantum-atlas-iii", "data/traces/measured/atlas_III.trace.gz"),
+    ("hp-c2247a", "data/traces/measured/hp_c2247a.trace.gz"),
+    ("hp-c3323a", "data/traces/measured/hp_c3323a.trace.gz"),
+];
+
 #[test]
-fn the_measured_drive_is_met_better_than_by_the_reference() {
-    let Some(trace) = crate::shared::text("data/traces/atlas10k.trace") else { return };
-    let trace = reference::parse_measured(&trace).expect("it reads");
-    let found = reference::replay_measured(&mut atlas_10k(DriveOptions::FULL), &trace);
-    assert_eq!(found.accesses, 10_000);
-    // DiskSim's own demerit is 0.268 ms.
-    assert!(found.demerit_ms <= 0.27, "{found:?}");
+fn real_drives_are_met_as_closely_as_their_files_say() {
+    for (id, path) in MEASURED {
+        let Some(packed) = crate::shared::bytes(path) else { continue };
+        let mut trace = String::new();
+        let source = Box::new(std::io::Cursor::new(packed));
+        trace::compress::plain(source).expect("it begins").read_to_string(&mut trace).expect("it reads");
+        let trace = reference::parse_measured(&trace).expect("it reads");
+        let entry = find(id).expect("it is in the library");
+        let model = DriveModel::parse(entry.id, entry.text).expect("the library's files are right");
+        let bound_ms = model.demerit_max_ms().expect("it was compared");
+        let found =
+            reference::replay_measured(&mut Drive::with_options(Arc::new(model), DriveOptions::FULL), &trace);
+        let at = |ms: f64| (ms * 1000.0).round() / 1000.0;
+        println!("{id}: {} ms", at(found.all.demerit_ms));
+        for (class, of) in found.classes {
+            println!(
+                "  {}: {} of them, real {} ms, model {} ms, demerit {} ms",
+                class.name(),
+                of.accesses,
+                at(of.real_ms),
+                at(of.model_ms),
+                at(of.demerit_ms)
+            );
+        }
+        assert!(found.all.accesses > 9_000 && found.all.demerit_ms <= bound_ms, "{id}: {found:?}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::reference::Reference;
 use anyhow::{Result, anyhow};
 use model::drive::{Access, Drive, DriveModel, DriveOptions, Place};
 use serde_json::{Value, json};
-use sim::reference;
+use sim::reference::{self, Class, Compared, MeasuredComparison};
 use std::sync::Arc;
 
 /// Accesses on one track must agree as closely as this, whole turns forgiven.
@@ -115,11 +115,26 @@ pub(super) fn log(model: &Arc<DriveModel>, reference: &Reference) -> Result<Chec
     })
 }
 
-pub(super) fn measured(model: &Arc<DriveModel>, reference: &Reference, demerit_max: f64) -> Result<Check> {
+/// Against which demerit a drive is checked of which nothing was ever compared.
+const DEMERIT_MAX_MS: f64 = 0.27;
+
+/// With the drive's own bound, unless another one is said.
+pub(super) fn measured(
+    model: &Arc<DriveModel>,
+    reference: &Reference,
+    demerit_max: Option<f64>,
+) -> Result<Check> {
+    let demerit_max = demerit_max.or(model.demerit_max_ms()).unwrap_or(DEMERIT_MAX_MS);
     let trace = reference::parse_measured(&reference.text)?;
     check_inside(model, trace.iter().map(|entry| entry.access))?;
     let mut drive = Drive::with_options(model.clone(), DriveOptions::FULL);
-    let found = reference::replay_measured(&mut drive, &trace);
+    let MeasuredComparison { all: found, classes } = reference::replay_measured(&mut drive, &trace);
+    let class = |(class, of): &(Class, Compared)| {
+        json!({
+            "of": class.name(), "accesses": of.accesses, "real_ms": of.real_ms, "model_ms": of.model_ms,
+            "demerit_ms": of.demerit_ms,
+        })
+    };
     Ok(Check {
         what: "demerit",
         of: reference.name(),
@@ -129,8 +144,7 @@ pub(super) fn measured(model: &Arc<DriveModel>, reference: &Reference, demerit_m
         holds: Some(found.accesses > 0 && found.demerit_ms <= demerit_max),
         details: json!({
             "demerit_ms": found.demerit_ms, "real_ms": found.real_ms, "model_ms": found.model_ms,
-            "reads_ms": { "real": found.reads_ms[0], "model": found.reads_ms[1] },
-            "writes_ms": { "real": found.writes_ms[0], "model": found.writes_ms[1] },
+            "classes": classes.iter().map(class).collect::<Vec<_>>(),
         }),
     })
 }

@@ -24,7 +24,8 @@ without its maker. What a file holds is told by its first line:
                                        A_nocache and B_mech must agree within 0.5%, C_stock (with the on-board cache)
                                        is shown. The depth is counted as DiskSim counts it: so many are outstanding,
                                        and the scheduler chooses among one less, as the replacement comes after
-  R|W HIT LBN BLOCKS US THINK_US       a real drive's times: the RMS demerit must be at most --demerit-max
+  R|W HIT LBN BLOCKS US THINK_US       a real drive's times: the RMS demerit must be at most --demerit-max.
+                                       Classes of accesses are shown with it
 
 The code is 1 when something does not agree.
 
@@ -38,9 +39,9 @@ pub(super) struct Validate {
     /// Files of reference data, or directories of them
     #[arg(required = true, value_name = "PATH")]
     references: Vec<PathBuf>,
-    /// The largest RMS demerit against a real drive's times, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 0.27)]
-    demerit_max: f64,
+    /// The largest RMS demerit against a real drive's times, in milliseconds; the drive's own unless said (`demerit_max_ms` of its file), or 0.27
+    #[arg(long, value_name = "MS")]
+    demerit_max: Option<f64>,
     /// Print every point of the curves, not only the worst of each
     #[arg(long)]
     points: bool,
