@@ -174,12 +174,16 @@ fn brick(source: &Source, form: &form::Brick, drive: Arc<DriveModel>) -> Result<
         let why = if turns { "a disk that turns takes 1 access at a time" } else { "give 1 to 4096" };
         return Err(source.wrong("brick.depth", why));
     }
-    let (depth, cache_bytes, journal_bytes) = (form.depth, form.cache_bytes, form.journal_bytes);
+    let (depth, cache_bytes) = (form.depth, form.cache_bytes);
+    let usual = BrickSpec::new(Arc::clone(&drive));
+    // Without a journal the disk has what is written before it is acknowledged. What was there is remembered beside it, in memory as large as usual.
+    let writes_through = form.journal_bytes == 0;
+    let journal_bytes = if writes_through { usual.journal_bytes } else { form.journal_bytes };
     let data_bytes = form.data_bytes;
     if data_bytes.is_some_and(|bytes| bytes < BLOCK_U64 || bytes % BLOCK_U64 != 0) {
         return Err(source.wrong("brick.data_bytes", format!("give a multiple of {BLOCK_U64}")));
     }
-    Ok(BrickSpec { options, policy, depth, cache_bytes, journal_bytes, data_bytes, ..BrickSpec::new(drive) })
+    Ok(BrickSpec { options, policy, depth, cache_bytes, journal_bytes, writes_through, data_bytes, ..usual })
 }
 
 fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, LabError> {

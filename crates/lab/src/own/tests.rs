@@ -43,6 +43,22 @@ fn all_combinations_are_run_in_the_order_of_the_file() {
 }
 
 #[test]
+fn without_a_journal_a_write_takes_as_long_as_its_disk() {
+    let text = with_workload("kind = \"closed\"\noutstanding = 1\nmix.reads = 0").replacen(
+        "\"cluster.policy\" = [\"claim\", \"hash\"]",
+        "\"brick.journal_bytes\" = [0, 1048576]",
+        1,
+    );
+    let own = parse(Path::new("mine.toml"), &text).expect("it makes sense");
+    let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
+    let runner = Runner { jobs: 2, kept_in: None, build: String::new(), on_point: &|| () };
+    let samples = runner.run("mine", &points, &[1]).expect("it runs");
+    let response_ms: Vec<f64> = samples[0].iter().map(|sample| sample.value("response_ms")).collect();
+    // A seek and half a turn of the Atlas 10K, at both replicas at once; and a journal's answer.
+    assert!((8.0..14.0).contains(&response_ms[0]) && response_ms[1] < 1.0, "{response_ms:?}");
+}
+
+#[test]
 fn postmark_runs_with_threads_of_every_form() {
     for threads in [
         "{ count = 4 }",
