@@ -71,10 +71,10 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), experiments.len());
-        for (paper, _, _) in PAPERS {
+        for paper in PAPERS.iter().map(|paper| paper.id) {
             for assumption in parameters(paper).all() {
                 let is_used = |experiment: &dyn Experiment| {
-                    experiment.paper() == *paper
+                    experiment.paper() == paper
                         && experiment.assumptions().contains(&assumption.name.as_str())
                 };
                 assert!(

@@ -3,6 +3,7 @@
 use crate::cell::{Row, number};
 use crate::claim::Claim;
 use crate::outcome::{Outcome, Sensitivity};
+use crate::papers::source;
 use crate::plot::svg;
 use minijinja::{Environment, Value, context};
 
@@ -19,6 +20,7 @@ pub fn html(outcomes: &[Outcome], command: &str, version: &str) -> String {
     page.render(context! {
         style => Value::from_safe_string(STYLE.to_owned()),
         sections,
+        is_own => outcomes.iter().all(|outcome| outcome.subject.paper == "own"),
         command,
         version,
         claims => claims.len(),
@@ -34,6 +36,7 @@ fn section(outcome: &Outcome) -> Value {
         anchor => outcome.subject.id.replace('.', "-"),
         title => &outcome.subject.title,
         paper => &outcome.subject.paper,
+        source => source(&outcome.subject.paper),
         notes => &outcome.notes,
         charts,
         claims => outcome.claims.iter().map(shown_claim).collect::<Vec<_>>(),
