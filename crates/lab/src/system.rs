@@ -174,6 +174,11 @@ impl System {
         if cluster.bricks.iter().any(|brick| brick.background.is_some()) {
             return Err("central has its disks for itself: no background".to_owned());
         }
+        if cluster.bricks.iter().any(|brick| brick.writes_through) {
+            return Err(
+                "central acknowledges writes from a journal: brick.journal_bytes cannot be 0".to_owned()
+            );
+        }
         let measured = central::run(cluster, workload, *length, seed);
         measured.map(|measured| (measured, Vec::new())).map_err(|error| error.to_string())
     }

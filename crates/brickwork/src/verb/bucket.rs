@@ -12,8 +12,8 @@ use wire::AdminRequest;
 #[derive(clap::Args)]
 #[command(after_help = "\
 A bucket is the first part of its objects' names, BUCKET/KEY. It is there as soon as an object is in it; nothing has to be made.
-What is put into a bucket and read from it is served for the bucket's stream: in proportion to that stream's weight, over all
-bricks together, and with its reservation and limit (`brickwork stream --help`).
+What is put into a bucket and read from it is served for the bucket's stream: in proportion to that stream's weight, with its
+reservation and limit (`brickwork stream --help`). Each command counts what it was served at all bricks together.
 
 Examples:
   brickwork stream create backup --weight 10 --limit 2000iops

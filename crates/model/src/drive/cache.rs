@@ -140,7 +140,7 @@ impl Cache {
         let begin = sector.max(end.saturating_sub(u64::from(shape.segment_sectors)));
         self.segments.truncate(shape.segments as usize - 1);
         self.segments.insert(0, Segment { begin, end, is_written: false });
-        self.read_on(shape, limit(shape, disk, sector, end), at);
+        self.read_on(shape, limit(shape, disk, begin, end), at);
     }
 
     /// Reading on begins, if it does after such a read.

@@ -28,6 +28,8 @@ pub(super) struct Motion {
     /// Seeks, head switches and settling, also between tracks.
     pub(super) seek_ns: u64,
     pub(super) rotation_ns: u64,
+    /// For a write's data, which come over the bus.
+    pub(super) wait_ns: u64,
     pub(super) transfer_ns: u64,
     /// When the last sector has passed the head.
     pub(super) done: Time,
@@ -113,7 +115,8 @@ impl DiskModel {
         while left > 0 {
             let run = self.geometry.run(sector, left);
             self.go(arm, &run.place, access.is_write, &mut motion);
-            motion.rotation_ns += manner.data_come.0.saturating_sub(motion.done.0);
+            // Nothing once the first track's have come.
+            motion.wait_ns += manner.data_come.0.saturating_sub(motion.done.0);
             motion.done = motion.done.max(manner.data_come);
             self.pass(&run, access.count - left, manner, &mut motion);
             sector += u64::from(run.count);
@@ -176,7 +179,8 @@ impl DiskModel {
             true => (run.count - waiting, before + run.count),
             false => (1, run.count),
         };
-        let can_begin = come_down + first_ns + u64::from(begins) * sector_ns;
+        // A head that came down among them has them all before they have passed in order.
+        let can_begin = (come_down + first_ns + u64::from(begins) * sector_ns).min(motion.done.0);
         let in_order = motion.bus_done.0.max(can_begin) + bus_ns(waits, manner.bus_q16);
         motion.bus_done.0 = in_order.max(motion.done.0 + bus_ns(1, manner.bus_q16));
     }

@@ -17,7 +17,7 @@ pub(super) struct DriveForm {
     /// A device whose accesses all take the same time.
     pub(super) access: Option<AccessForm>,
     /// How far the model may be from a trace of the real drive: the RMS demerit in milliseconds. Nobody knows when absent.
-    pub(super) demerit_max_ms: Option<f64>,
+    pub(super) demerit_max_ms: Option<Spanned<f64>>,
     /// Overheads and bus; none when absent.
     #[serde(default)]
     pub(super) controller: ControllerForm,
@@ -195,7 +195,7 @@ pub(super) enum ReadAhead {
     Off,
     /// To the end of the track.
     Track,
-    /// To the end of the track, and of the one behind it once the segment has come from one track to the next.
+    /// To the end of the track on which the next sector lies, and of the one behind it where the segment begins on a track before.
     Tracks,
     /// To the end of the cylinder.
     Cylinder,

@@ -112,7 +112,7 @@ impl Drive {
         Serving { model: &self.model, options: self.options, state: &mut self.state }.serve(start, access)
     }
 
-    /// As [`Mechanics::positioning_ns`], for a command that the drive has already understood at `begin`.
+    /// As [`Mechanics::positioning_ns`], for a command that the drive has already understood at `begin`. That a write may wait for its data is left out.
     pub fn reach_ns(&self, begin: Time, to: &Position) -> u64 {
         match &self.model.kind {
             Kind::Disk(disk) => {

@@ -64,13 +64,18 @@ impl DriveModel {
         let form = source.form()?;
         let scale = f64::from(percent) / 100.0;
         let kind = kind(&source, &form, scale)?;
+        let demerit_max_ms = form.demerit_max_ms.as_ref().map(|demerit| {
+            let is_right = |ms: f64| ms.is_finite() && ms >= 0.0;
+            source.check(demerit, "demerit_max_ms", is_right, "finite, and not negative")
+        });
+        let demerit_max_ms = demerit_max_ms.transpose()?;
         Ok(DriveModel {
             kind,
             controller: Controller::new(&source, &form.controller, scale)?,
             cache: form.cache.as_ref().map(|cache| CacheShape::new(&source, cache)).transpose()?,
             capacity_sectors: *form.capacity_sectors.get_ref(),
             name: form.name,
-            demerit_max_ms: form.demerit_max_ms,
+            demerit_max_ms,
             percent,
             file: file.to_owned(),
             text: text.to_owned(),

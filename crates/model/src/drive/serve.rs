@@ -186,7 +186,7 @@ impl Service {
             seek_ns: motion.seek_ns,
             rotation_ns: motion.rotation_ns,
             transfer_ns: motion.transfer_ns,
-            bus_ns: done.0 - motion.done.0,
+            bus_ns: motion.wait_ns + done.0 - motion.done.0,
             done,
         }
     }

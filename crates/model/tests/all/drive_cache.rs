@@ -161,14 +161,16 @@ fn a_write_waits_for_its_data_unless_the_arm_takes_longer() {
         let model = changed("hp-c3323a", &[("write_watermark = 1.0", watermark)]);
         let mut drive = Drive::with_options(model, DriveOptions::UNCACHED);
         let settled = drive.serve(Time::ZERO, write(0, 16)).done;
-        drive.serve(settled, write(sector, 16)).done.0 - settled.0
+        drive.serve(settled, write(sector, 16))
     };
     let of = |sector| ["write_watermark = 0.0", "write_watermark = 1.0"].map(|w| served(w, sector));
     let [none, all] = of(2_000_000);
-    assert_eq!(none, all, "the arm is on its way for longer");
-    // Overhead, 16 sectors over the bus, and 16 under the head.
-    let least_ns = 2_920_000 + 16 * 145_500 + 16 * 100_000;
-    assert!(of(16)[1] > least_ns, "{:?}", of(16));
+    assert_eq!(none.done, all.done, "the arm is on its way for longer");
+    // The head is over this one before 16 sectors have come over the bus.
+    let [none, all] = of(53);
+    let turn_ns = changed("hp-c3323a", &[]).revolution_ns().expect("it turns");
+    assert!((all.done.0 - none.done.0).abs_diff(turn_ns) < 1000, "{none:?} {all:?}");
+    assert!(all.bus_ns > 0 && none.bus_ns == 0, "{none:?} {all:?}");
 }
 
 #[test]

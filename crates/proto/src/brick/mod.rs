@@ -479,7 +479,7 @@ impl Brick {
             self.maintenance.on_fragment(now);
         }
         let span = request.fragment.span(request.blocks);
-        let service = self.at_disk_of(span, request.service);
+        let service = self.sharing.arrive(request.service, self.place_of(span), request.moves());
         let request = FragmentRequest { service, ..request };
         self.with(now, fx, span, |participant, cx| participant.on_fragment(cx, request));
     }

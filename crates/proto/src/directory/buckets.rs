@@ -39,7 +39,8 @@ impl Desk {
                 "{BUCKETS_MAX} buckets are given to streams already: give some back to 'default' first"
             ))));
         }
-        if let Err(error) = self.cluster.may_reserve(now, &Proposal::Bucket(&bucket, stream)) {
+        // The usual one's reservation does not count its buckets: nobody knows which there are.
+        if !is_usual && let Err(error) = self.cluster.may_reserve(now, &Proposal::Bucket(&bucket, stream)) {
             return Some(Err(error));
         }
         let records = &mut self.cluster.records;

@@ -426,6 +426,11 @@ impl Records {
         (OF_STREAMS_KEY.to_vec(), Some(self.of_streams.to_bytes()))
     }
 
+    /// The streams to which volumes and buckets belong, some of them several times.
+    pub(super) fn in_use(&self) -> impl Iterator<Item = StreamId> {
+        self.volumes.values().map(|record| record.info.stream).chain(self.buckets.values().copied())
+    }
+
     /// The put that makes durable to which stream a bucket was given, or that it was given to none.
     pub(super) fn put_bucket(&self, bucket: &String) -> Put {
         (key(b'k', bucket), self.buckets.get(bucket).map(Wire::to_bytes))

@@ -71,6 +71,10 @@ impl Write {
     fn join(&mut self, later: Write) {
         self.puts.extend(later.puts);
         self.version = self.version.max(later.version);
+        if later.after.iter().any(|after| matches!(after, After::Buckets(_))) {
+            // It is what holds at the end, whatever it was before.
+            self.after.retain(|after| !matches!(after, After::Buckets(_)));
+        }
         for after in later.after {
             if !self.after.contains(&after) {
                 self.after.push(after);

@@ -253,12 +253,12 @@ fn table(records: &Records) -> StreamTable {
     StreamTable { version: record.version, places: record.places, streams: streams.into_values().collect() }
 }
 
-/// Streams to which volumes belong, and of which there is no record: the directory was made anew, or the stream was deleted while the volume was
+/// Streams to which volumes or buckets belong, and of which there is no record: the directory was made anew, or the stream was deleted while the volume was
 /// made. They are there, under their numbers.
 fn adopted(records: &Records) -> impl Iterator<Item = StreamInfo> {
     let built_in = StreamInfo::built_in();
-    let of_volumes = records.volumes.values().map(|record| record.info.stream);
-    let unknown = of_volumes
+    let unknown = records
+        .in_use()
         .filter(move |id| !records.streams.contains_key(id) && built_in.iter().all(|info| info.id != *id));
     let unknown: BTreeSet<StreamId> = unknown.collect();
     unknown.into_iter().map(|id| StreamInfo::usual(id, id.to_string()))
@@ -314,8 +314,8 @@ impl Desk {
         if records.streams.len() >= STREAMS_MAX {
             return Some(Err(invalid(format!("there are {STREAMS_MAX} streams already: delete some first"))));
         }
-        let of_volumes = records.volumes.values().map(|record| record.info.stream.0);
-        let next = of_volumes.chain([records.of_streams.next.saturating_sub(1)]).max().unwrap_or(0) + 1;
+        let in_use = records.in_use().map(|stream| stream.0);
+        let next = in_use.chain([records.of_streams.next.saturating_sub(1)]).max().unwrap_or(0) + 1;
         let minimum = minimum.unwrap_or((weight / 10).max(1));
         let info = StreamInfo { id: StreamId(next), name, weight, minimum, reservation, limit, latency_us };
         let valid = check_name(&info.name, "stream").and_then(|()| check(&info));

@@ -172,6 +172,7 @@ impl Gateway {
     /// Counts requests for the delays that they carry at this cost, as bricks do: for studies, which count otherwise than it is shipped.
     pub fn set_cost(&mut self, cost: Cost) {
         self.coordinator.set_cost(cost);
+        self.objects.set_cost(cost);
     }
 
     /// What happened so far, by name.

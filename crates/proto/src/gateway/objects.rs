@@ -1,6 +1,7 @@
 //! Objects that a gateway puts and reads, for whoever drives it.
 
 use super::GatewayEffect;
+use crate::fair::Cost;
 use crate::object::{Get, GetError, ObjectEffect, ObjectWish, Objects, Place, Put, PutError, TransferId};
 use base::{BrickId, Payload, Time};
 use code::Computed;
@@ -33,6 +34,10 @@ impl OfObjects {
     #[cfg(feature = "planted")]
     pub(super) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
         self.objects.set_rules(rules);
+    }
+
+    pub(super) fn set_cost(&mut self, cost: Cost) {
+        self.objects.set_cost(cost);
     }
 
     pub(super) fn put(&mut self, now: Time, tag: u64, put: Put, out: &mut Vec<GatewayEffect>) {

@@ -173,6 +173,8 @@ struct Changing {
 const PAGE: u32 = 1000;
 /// So many versions that share a version's fragments are looked at, to learn which ones these are. If there are more, it is all of them.
 const SHARERS: u32 = 64;
+/// The same, to learn which of them shares a segment: it may be the oldest. Nobody patches an object as often while an older version is read.
+const SHARERS_OF_SEGMENT: u32 = 4096;
 /// A version that was replaced, and is gone, while it was looked at is looked for again so often.
 const LOOKS_MAX: u32 = 5;
 
@@ -338,7 +340,7 @@ impl Shard {
         }
         let sharers = match segment {
             None => keys::page_of_sharers(version, 2, false),
-            Some(_) => keys::page_of_sharers(version, SHARERS, true),
+            Some(_) => keys::page_of_sharers(version, SHARERS_OF_SEGMENT, true),
         };
         let pages = vec![sharers, keys::only(keys::manifest(version))];
         self.read(pages, Reading::Whereabouts { ticket, version, segment, times });

@@ -40,6 +40,11 @@ impl AccessStrategy {
         ("speculative", AccessStrategy::Speculative),
     ];
 
+    /// That of this name.
+    pub fn named(name: &str) -> Option<AccessStrategy> {
+        AccessStrategy::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, access)| access)
+    }
+
     /// Of a segment of so many blocks, of which these are wanted if not all are.
     pub(super) fn access(self, blocks: u32, wanted: Option<Range<u32>>) -> Box<dyn Access + Send> {
         let whole: Box<dyn Access + Send> = match self {

@@ -4,6 +4,7 @@
 use super::TransferId;
 use super::access::Place;
 use super::charges::Charges;
+use crate::fair::Cost;
 use base::{BLOCK, BrickId, Payload, StreamId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -43,12 +44,17 @@ pub(super) enum Wish {
 }
 
 impl Call {
-    /// What the brick is busy with, and the way to it or from it.
-    fn bytes(&self) -> usize {
+    /// So many blocks the disk moves.
+    fn moves(&self) -> u32 {
         match self.wish {
-            Wish::Put(_) | Wish::Get | Wish::Check { reads: true } => self.blocks as usize * BLOCK,
+            Wish::Put(_) | Wish::Get | Wish::Check { reads: true } => self.blocks,
             Wish::Check { reads: false } => 0,
         }
+    }
+
+    /// What the brick is busy with, and the way to it or from it.
+    fn bytes(&self) -> usize {
+        self.moves() as usize * BLOCK
     }
 
     /// For how long an answer is waited for.
@@ -75,8 +81,6 @@ pub(super) struct Calls {
 struct Open {
     transfer: TransferId,
     call: Call,
-    /// As it was sent.
-    service: Service,
     /// When it is sent again; none before it was sent.
     again: Option<Time>,
     /// How often the brick was busy.
@@ -91,6 +95,11 @@ struct Lane {
 }
 
 impl Calls {
+    /// What requests cost in this cluster.
+    pub(super) fn set_cost(&mut self, cost: Cost) {
+        self.charges.set_cost(cost);
+    }
+
     /// Whose numbers come behind this one.
     pub(super) fn from(first: u64) -> Calls {
         Calls {
@@ -109,8 +118,7 @@ impl Calls {
         self.last += 1;
         let brick = call.brick;
         self.lanes.entry(brick).or_default().held.push_back(self.last);
-        let service = Service { stream: call.stream, delay: 0 };
-        self.open.insert(self.last, Open { transfer, call, service, again: None, refused: 0 });
+        self.open.insert(self.last, Open { transfer, call, again: None, refused: 0 });
         self.fill(now, brick);
     }
 
@@ -131,9 +139,9 @@ impl Calls {
             lane.held.pop_front();
             let again = now + open.call.again();
             open.again = Some(again);
-            open.service = self.charges.ask(open.call.stream, brick, open.call.blocks);
+            let service = self.charges.ask(open.call.stream, brick, open.call.moves());
             self.due.insert((again, operation));
-            self.outbox.push((brick, open.packet(operation)));
+            self.outbox.push((brick, open.call.packet(operation, service)));
         }
     }
 
@@ -227,8 +235,8 @@ impl Calls {
         for (operation, open) in over {
             self.leave(operation, &open);
             if open.again.is_some() {
-                let Call { brick, stream, blocks, .. } = open.call;
-                self.charges.call_off(operation, stream, brick, blocks);
+                let Call { brick, stream, .. } = open.call;
+                self.charges.call_off(operation, stream, brick, open.call.moves());
                 self.called_off.entry(open.call.brick).or_default().push(operation);
             }
         }
@@ -248,7 +256,9 @@ impl Calls {
             let again = now + open.call.again();
             open.again = Some(again);
             self.due.insert((again, operation));
-            self.outbox.push((open.call.brick, open.packet(operation)));
+            // What its stream was served elsewhere has been said, or is said by another one.
+            let service = Service { stream: open.call.stream, delay: 0 };
+            self.outbox.push((open.call.brick, open.call.packet(operation, service)));
             late.push((open.transfer, (open.call.fragment.index, open.call.brick)));
         }
         late
@@ -266,9 +276,9 @@ impl Calls {
     }
 }
 
-impl Open {
-    fn packet(&self, operation: u64) -> Packet {
-        let Open { call: Call { fragment, ref wish, blocks, .. }, service, .. } = *self;
+impl Call {
+    fn packet(&self, operation: u64, service: Service) -> Packet {
+        let Call { fragment, ref wish, blocks, .. } = *self;
         match wish {
             Wish::Put(content) => {
                 let message = Message::PutFragment { operation, fragment, service };

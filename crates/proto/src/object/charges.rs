@@ -5,6 +5,9 @@ use base::{BrickId, StreamId};
 use std::collections::BTreeMap;
 use wire::Service;
 
+/// So many questions that were called off are remembered; of more, the oldest count as served: bricks that are gone never say.
+const CALLED_OFF_MAX: usize = 4096;
+
 #[derive(Debug, Default)]
 pub(super) struct Charges {
     cost: Cost,
@@ -21,6 +24,11 @@ struct Charge {
 }
 
 impl Charges {
+    /// What requests cost in this cluster.
+    pub(super) fn set_cost(&mut self, cost: Cost) {
+        self.cost = cost;
+    }
+
     /// A question about a fragment of so many blocks goes to `brick`: what its stream was served elsewhere goes with it.
     pub(super) fn ask(&mut self, stream: StreamId, brick: BrickId, blocks: u32) -> Service {
         let delay = self.ledger.charge(stream, brick, u64::from(self.cost.of(blocks)));
@@ -31,6 +39,9 @@ impl Charges {
     pub(super) fn call_off(&mut self, operation: u64, stream: StreamId, brick: BrickId, blocks: u32) {
         let charge = Charge { brick, stream, cost: u64::from(self.cost.of(blocks)) };
         self.called_off.insert(operation, charge);
+        if self.called_off.len() > CALLED_OFF_MAX {
+            self.called_off.pop_first();
+        }
     }
 
     /// The brick says which of the questions that were called off it has not served, and which it has.
@@ -87,6 +98,17 @@ mod tests {
         charges.cancelled(two, &[5], &[6]);
         charges.cancelled(two, &[5, 6], &[]);
         assert_eq!(delay(&mut charges, one), cost);
+    }
+
+    #[test]
+    fn of_bricks_that_never_say_what_became_of_questions_few_are_remembered() {
+        let mut charges = Charges::default();
+        (0..2 * CALLED_OFF_MAX as u64).for_each(|operation| charges.call_off(operation, GOLD, BrickId(1), 1));
+        assert_eq!(charges.called_off.len(), CALLED_OFF_MAX);
+        assert_eq!(
+            charges.called_off.first_key_value().map(|(first, _)| *first),
+            Some(CALLED_OFF_MAX as u64)
+        );
     }
 
     #[test]

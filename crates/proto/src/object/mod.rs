@@ -49,6 +49,7 @@ pub use restore::{Inspection, Restored};
 pub use resume::{PutProgress, Resumable};
 pub use upload::NewObject;
 
+use crate::fair::Cost;
 use crate::rules::{Rules, SOUND};
 pub use access::{AccessStrategy, Place};
 use base::{BrickId, NodeId, Payload, Time};
@@ -155,6 +156,11 @@ impl Transfers {
     #[cfg(feature = "planted")]
     pub fn set_rules(&mut self, rules: &'static dyn Rules) {
         self.rules = rules;
+    }
+
+    /// What requests cost in this cluster.
+    fn set_cost(&mut self, cost: Cost) {
+        self.calls.set_cost(cost);
     }
 
     /// Puts a segment.

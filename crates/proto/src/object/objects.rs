@@ -18,6 +18,7 @@ use super::remake::Remake;
 use super::restore::{Inspection, Restored, Restoring};
 use super::upload::{NewObject, Uploading};
 use super::{TransferEffect, TransferId, Transfers, first_of_run};
+use crate::fair::Cost;
 use base::{BrickId, NodeId, ObjectVersion, Payload, Time};
 use code::{Computation, Computed};
 use std::collections::BTreeMap;
@@ -311,6 +312,11 @@ impl Objects {
     pub fn of_run(run: u64) -> Objects {
         let (transfers, questions) = (Transfers::of_run(run), Questions::of_run(run));
         Objects { transfers, questions, marks: first_of_run(run), ..Objects::default() }
+    }
+
+    /// What requests cost in this cluster.
+    pub(crate) fn set_cost(&mut self, cost: Cost) {
+        self.transfers.set_cost(cost);
     }
 
     /// Goes by other rules, in tests.

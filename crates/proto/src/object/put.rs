@@ -219,7 +219,14 @@ impl Putting {
     /// No brick takes more, or what they have is still not enough.
     pub(super) fn give_up(&self, cx: &mut Context<'_>) {
         let (stored, symbols) = (self.stored.len(), self.put.symbols);
-        let result = Err(PutError::NoBrickTakesMore { stored, symbols });
+        // More was wanted than it takes: what is there is kept.
+        let is_kept = matches!(self.put.placing, Placing::ByPace)
+            && self.put.losses > 0
+            && self.coder.survives(&self.stored, self.put.losses);
+        let result = match is_kept {
+            true => Ok(self.stored.clone()),
+            false => Err(PutError::NoBrickTakesMore { stored, symbols }),
+        };
         cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
     }
 

@@ -94,8 +94,7 @@ struct Measured {
 
 /// Measures and prints.
 pub(crate) fn verb(options: &Options) -> Result<()> {
-    let named = AccessStrategy::NAMED.into_iter().find(|(name, _)| *name == options.access);
-    let (_, access) = named.context("an access that has no name")?;
+    let access = AccessStrategy::named(&options.access).context("an access that has no name")?;
     let spec = Spec { bricks: BRICKS, disk_bytes: 8 << 30, emulation: Emulation::Each, ..Spec::default() };
     let cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &spec)?;
     let mut all: Vec<Measured> = STATES.iter().map(|_| Measured::default()).collect();

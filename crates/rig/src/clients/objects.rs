@@ -357,24 +357,33 @@ impl Bed {
         let listed = self.cluster.admin(&["bucket", "list"])?;
         ensure!(listed.contains("photos") && listed.contains("gold"), "{listed}");
         let (source, read) = (self.source(bytes, 9)?, self.file("read"));
+        // A unit for each 4 KiB, and some for each request.
+        let least = (bytes / 4096) as u64;
         self.object(&["put", text(&source)?, "photos/a"])?;
+        let put = self.served_for_gold(least)?;
         self.object(&["get", "photos/a", text(&read)?])?;
-        // What is put, and read, in units of 4 KiB.
-        let least = 2 * (bytes / 4096) as u64;
-        let begun = Instant::now();
+        self.served_for_gold(put + least)?;
+        self.cluster.admin(&["bucket", "set", "photos", "--stream", "default"])?;
+        self.cluster.admin(&["stream", "delete", "gold"]).map(drop)
+    }
+
+    /// What was served for the stream 'gold' once it is as much as this, and does not grow any more.
+    fn served_for_gold(&self, least: u64) -> Result<u64> {
+        let (begun, mut before) = (Instant::now(), None);
         loop {
             let all: Value = serde_json::from_str(&self.cluster.admin(&["stream", "list", "--json"])?)?;
             let streams = all["streams"].as_array().context("streams are listed")?;
             let gold = streams.iter().find(|stream| stream["name"] == "gold").context("it was made")?;
-            if gold["buckets"] == serde_json::json!(["photos"]) && gold["served_units"].as_u64() > Some(least)
-            {
-                break;
+            ensure!(gold["buckets"] == serde_json::json!(["photos"]), "{gold}");
+            let served = gold["served_units"].as_u64();
+            if served == before && served >= Some(least) {
+                return served.context("it is a number");
             }
-            ensure!(begun.elapsed() < RESTORED, "{gold}");
-            thread::sleep(Duration::from_millis(100));
+            before = served;
+            ensure!(begun.elapsed() < RESTORED, "{gold}: less than {least}");
+            // Bricks tell of it a few times a second.
+            thread::sleep(Duration::from_millis(1500));
         }
-        self.cluster.admin(&["bucket", "set", "photos", "--stream", "default"])?;
-        self.cluster.admin(&["stream", "delete", "gold"]).map(drop)
     }
 
     fn stat(&self, object: &str) -> Result<Value> {

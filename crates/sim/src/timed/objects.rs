@@ -195,7 +195,6 @@ impl Objects {
 }
 
 impl Objects {
-    /// Where symbols lie by other paces there are as many as bricks, and it suits the rest.
     /// The stream of the client that has this object. Clients have objects in turn.
     fn stream(&self, version: ObjectVersion) -> StreamId {
         match self.weights.is_empty() {
@@ -208,6 +207,7 @@ impl Objects {
         (1..).map(StreamId).zip(self.weights.iter().map(|weight| Share::total(*weight))).collect()
     }
 
+    /// Where symbols lie by other paces there are as many as bricks, and it suits the rest.
     fn has_paces(&self, bricks: usize) -> bool {
         let ObjectLayout::ByOtherPaces(paces) = &self.layout else { return true };
         let is_laid = self.writing == Writing::Laid && self.code != ObjectCode::Copies;

@@ -5,7 +5,7 @@ use super::reference::Reference;
 use anyhow::{Result, anyhow};
 use model::drive::{Access, Drive, DriveModel, DriveOptions, Place};
 use serde_json::{Value, json};
-use sim::reference::{self, Class, Compared, MeasuredComparison};
+use sim::reference::{self, Compared, MeasuredComparison};
 use std::sync::Arc;
 
 /// Accesses on one track must agree as closely as this, whole turns forgiven.
@@ -115,38 +115,28 @@ pub(super) fn log(model: &Arc<DriveModel>, reference: &Reference) -> Result<Chec
     })
 }
 
-/// Against which demerit a drive is checked of which nothing was ever compared.
-const DEMERIT_MAX_MS: f64 = 0.27;
-
-/// With the drive's own bound, unless another one is said.
+/// With the drive's own bound, unless another one is said; nothing is promised where there is neither. First all accesses, then classes of them.
 pub(super) fn measured(
     model: &Arc<DriveModel>,
     reference: &Reference,
     demerit_max: Option<f64>,
-) -> Result<Check> {
-    let demerit_max = demerit_max.or(model.demerit_max_ms()).unwrap_or(DEMERIT_MAX_MS);
+) -> Result<Vec<Check>> {
+    let demerit_max = demerit_max.or(model.demerit_max_ms());
     let trace = reference::parse_measured(&reference.text)?;
     check_inside(model, trace.iter().map(|entry| entry.access))?;
     let mut drive = Drive::with_options(model.clone(), DriveOptions::FULL);
-    let MeasuredComparison { all: found, classes } = reference::replay_measured(&mut drive, &trace);
-    let class = |(class, of): &(Class, Compared)| {
-        json!({
-            "of": class.name(), "accesses": of.accesses, "real_ms": of.real_ms, "model_ms": of.model_ms,
-            "demerit_ms": of.demerit_ms,
-        })
-    };
-    Ok(Check {
-        what: "demerit",
+    let MeasuredComparison { all, classes } = reference::replay_measured(&mut drive, &trace);
+    let check = |what, of: &Compared, max: Option<f64>| Check {
+        what,
         of: reference.name(),
-        compared: found.accesses,
-        found: format!("{:.3} ms", found.demerit_ms),
-        bound: format!("{demerit_max} ms"),
-        holds: Some(found.accesses > 0 && found.demerit_ms <= demerit_max),
-        details: json!({
-            "demerit_ms": found.demerit_ms, "real_ms": found.real_ms, "model_ms": found.model_ms,
-            "classes": classes.iter().map(class).collect::<Vec<_>>(),
-        }),
-    })
+        compared: of.accesses,
+        found: format!("{:.3} ms", of.demerit_ms),
+        bound: max.map_or("-".to_owned(), |max| format!("{max} ms")),
+        holds: max.map(|max| of.accesses > 0 && of.demerit_ms <= max),
+        details: json!({ "demerit_ms": of.demerit_ms, "real_ms": of.real_ms, "model_ms": of.model_ms }),
+    };
+    let classes = classes.iter().map(|(class, of)| check(class.name(), of, None));
+    Ok([check("demerit", &all, demerit_max)].into_iter().chain(classes).collect())
 }
 
 pub(super) fn check_inside(model: &DriveModel, mut accesses: impl Iterator<Item = Access>) -> Result<()> {

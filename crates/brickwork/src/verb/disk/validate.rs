@@ -24,8 +24,8 @@ without its maker. What a file holds is told by its first line:
                                        A_nocache and B_mech must agree within 0.5%, C_stock (with the on-board cache)
                                        is shown. The depth is counted as DiskSim counts it: so many are outstanding,
                                        and the scheduler chooses among one less, as the replacement comes after
-  R|W HIT LBN BLOCKS US THINK_US       a real drive's times: the RMS demerit must be at most --demerit-max.
-                                       Classes of accesses are shown with it
+  R|W HIT LBN BLOCKS US THINK_US       a real drive's times: the RMS demerit of all accesses must be at most --demerit-max;
+                                       those of reads and writes, sequential and other ones, are shown
 
 The code is 1 when something does not agree.
 
@@ -39,7 +39,8 @@ pub(super) struct Validate {
     /// Files of reference data, or directories of them
     #[arg(required = true, value_name = "PATH")]
     references: Vec<PathBuf>,
-    /// The largest RMS demerit against a real drive's times, in milliseconds; the drive's own unless said (`demerit_max_ms` of its file), or 0.27
+    /// The largest RMS demerit against a real drive's times, in milliseconds; the drive's own
+    /// unless said (`demerit_max_ms` of its file); where there is none nothing is promised
     #[arg(long, value_name = "MS")]
     demerit_max: Option<f64>,
     /// Print every point of the curves, not only the worst of each
@@ -58,7 +59,11 @@ pub(super) fn validate(global: &Global, args: &Validate) -> Result<ExitCode> {
             Kind::AddressMap => address_map(&model, reference),
             Kind::Seeks => seeks(&model, reference),
             Kind::Log => log(&model, reference),
-            Kind::Measured => measured(&model, reference, args.demerit_max),
+            Kind::Measured => {
+                let found = measured(&model, reference, args.demerit_max);
+                checks.extend(found.with_context(|| format!("{}", reference.path.display()))?);
+                continue;
+            }
             Kind::Workload => continue,
             Kind::Curves => {
                 let compared = curves(global, &model, reference, &references)?;

@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// How fragments are asked for: 'paced' asks each brick for a few at a time; 'claimed' asks for hardly more than are needed, and for the
     /// more of a brick the faster it is; 'speculative' asks for all at once
     #[arg(long, default_value = "paced", value_parser = PossibleValuesParser::new(AccessStrategy::NAMED.map(|(name, _)| name))
-        .map(|name| named(&name)))]
+        .try_map(|name| AccessStrategy::named(&name).ok_or("no such access")))]
     access: AccessStrategy,
     /// Only a part of it: from this byte
     #[arg(long, value_name = "SIZE")]
@@ -115,12 +115,6 @@ pub(super) fn verify(global: &Global, args: Verify) -> Result<()> {
             output::count(args.objects.len() as u64, "object")
         ),
     }
-}
-
-/// One of the names that there are.
-fn named(name: &str) -> AccessStrategy {
-    let found = AccessStrategy::NAMED.into_iter().find(|(known, _)| *known == name);
-    found.map_or(AccessStrategy::USUAL, |(_, access)| access)
 }
 
 fn read(

@@ -21,7 +21,7 @@ use wire::disk::StoreError;
 const VERSIONS_TOGETHER: usize = 8;
 /// Between two passes is so much time at least.
 const PAUSE: Duration = Duration::from_secs(60);
-/// A pass that did nothing is followed by a pause that is so many times as long, and no longer than this.
+/// A pass that did nothing is followed by a pause that is so many times as long, and no longer than this, or than the pass.
 const PAUSES: u32 = 20;
 const PAUSE_MAX: Duration = Duration::from_secs(600);
 /// Tags of this kind are not those of what is restored.
@@ -121,7 +121,11 @@ impl Rebalancing {
             let now = cx.now();
             let took = now.since(pass.begun);
             // Others may have taken over by then what is to be given back.
-            let pause = if pass.has_done || pass.is_evicted { took } else { (took * PAUSES).min(PAUSE_MAX) };
+            let pause = if pass.has_done || pass.is_evicted {
+                took
+            } else {
+                (took * PAUSES).min(PAUSE_MAX).max(took)
+            };
             self.next = now + pause.max(PAUSE);
             self.done = (!pass.is_lacking && !pass.again).then_some(pass.fingerprint);
         }

@@ -31,8 +31,9 @@ const OTHERS: Range<usize> = 1..4;
 const ALL: Range<usize> = 0..4;
 /// What was left undone is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(60);
-/// A pass over all versions that left much undone is followed by a pause that is so many times as long.
+/// A pass over all versions that left much undone is followed by a pause that is so many times as long, and no longer than this.
 const PAUSES: u32 = 20;
+const PAUSE_MAX: Duration = Duration::from_secs(3600);
 /// So many versions are remembered as left undone. If there are more, all are gone through again.
 const LACKING_MAX: usize = 4096;
 
@@ -169,7 +170,9 @@ impl Restoration {
     pub(super) fn on_bricks(&mut self, now: Time, room: Room) {
         let fingerprint = room.fingerprint;
         let is_urgent = room.is_any_lost || self.done.is_some();
-        let is_under_way = |pass: &Pass| pass.leisure.is_none() || pass.is_for(fingerprint) && !is_urgent;
+        // While a disk lists what it has it is waited for: the list would be taken for that of the next pass.
+        let is_under_way =
+            |pass: &Pass| pass.leisure.is_none() || pass.is_for(fingerprint) || pass.is_listing();
         if self.rules.restores()
             && !self.lost.as_ref().is_some_and(is_under_way)
             && self.done != Some(fingerprint)
@@ -221,9 +224,9 @@ impl Restoration {
     pub(super) fn on_restored(&mut self, cx: &mut Context, tag: u64, result: Result<Restored, ObjectError>) {
         let Some(pass) = self.pass_of(tag) else { return };
         let Some(version) = pass.under_way.remove(&tag) else { return };
-        pass.rest(cx.now());
         pass.reading.take_if(|reading| *reading == tag);
         let restored = result.unwrap_or(Restored { lacking: 1, ..Restored::default() });
+        pass.rest(cx.now(), restored.made > 0);
         (0..restored.made).for_each(|_| cx.count(Counter::FragmentsMadeAgain));
         if restored.lacking > 0 && pass.lacking.len() <= LACKING_MAX {
             pass.lacking.insert(version);
@@ -246,7 +249,7 @@ impl Restoration {
         self.again = match lacking.len() {
             0 => None,
             1..=LACKING_MAX => Some((now + AGAIN, Left::These(lacking))),
-            _ => Some((now + (now.since(begun) * PAUSES).max(AGAIN), Left::All)),
+            _ => Some((now + (now.since(begun) * PAUSES).clamp(AGAIN, PAUSE_MAX), Left::All)),
         };
     }
 }
@@ -317,16 +320,19 @@ impl Pass {
         }
     }
 
-    /// Something was looked at.
-    fn rest(&mut self, now: Time) {
-        if let Some(begun) = &mut self.leisure {
-            *begun = now + now.since(*begun) * RESTS;
-        }
+    /// Something was looked at. Where some of it was lost, there is no time: more may be.
+    fn rest(&mut self, now: Time, was_lost: bool) {
+        let begun = self.leisure.filter(|_| !was_lost);
+        self.leisure = begun.map(|begun| now + now.since(begun) * RESTS);
     }
 
     /// When it goes on, if it rests.
     fn rests_until(&self) -> Option<Time> {
         self.leisure.filter(|_| self.under_way.is_empty() && !self.to_come.is_empty())
+    }
+
+    fn is_listing(&self) -> bool {
+        self.versions.as_ref().is_some_and(Versions::is_listing)
     }
 
     fn is_for(&self, bricks: u64) -> bool {
@@ -357,11 +363,11 @@ mod tests {
         pass.under_way.insert(1, version);
         assert!(!pass.begins(at(104)) && pass.rests_until().is_none());
         pass.under_way.clear();
-        pass.rest(at(113));
+        pass.rest(at(113), false);
         assert!(!pass.begins(at(202)));
         assert_eq!(pass.rests_until(), Some(at(203)));
         assert!(pass.begins(at(203)));
-        let mut pass = Pass { leisure: None, ..pass };
+        pass.rest(at(204), true);
         pass.under_way.extend((0..7).map(|tag| (tag, version)));
         assert!(pass.begins(at(204)), "and without time eight at once");
         pass.under_way.insert(7, version);

@@ -27,6 +27,11 @@ impl Versions {
         Versions { of: walker, disk: 0, after: start(), is_listing: false }
     }
 
+    /// Whether a disk is listing what it has.
+    pub(super) fn is_listing(&self) -> bool {
+        self.is_listing
+    }
+
     /// Has the next page listed, if none is being listed. Whether there is another one.
     pub(super) fn list(&mut self, cx: &mut Context) -> bool {
         if self.disk >= cx.disks().count() {

@@ -162,6 +162,7 @@ impl Request for Arrival {
     fn blocks(&self) -> u32 {
         match self {
             Arrival::Destage { blocks } => *blocks,
+            Arrival::Fragment(fragment) => fragment.moves(),
             other => other.span().map_or(0, |span| span.count),
         }
     }

@@ -147,6 +147,11 @@ impl FragmentWish {
         matches!(self, FragmentWish::Put(_))
     }
 
+    /// Whether the disk moves the fragment; otherwise it looks it up.
+    pub fn moves(&self) -> bool {
+        !matches!(self, FragmentWish::Check { reads: false })
+    }
+
     /// How much comes along.
     pub fn bytes(&self) -> usize {
         match self {

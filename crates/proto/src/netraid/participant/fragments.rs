@@ -121,6 +121,11 @@ impl FragmentRequest {
         self.fragment.span(self.blocks)
     }
 
+    /// So many blocks the disk moves.
+    pub fn moves(&self) -> u32 {
+        if self.wish.moves() { self.blocks } else { 0 }
+    }
+
     /// Whom to tell what becomes of it.
     pub(super) fn told(&self) -> FragmentTold {
         let FragmentRequest { from, operation, service, stay, .. } = *self;
