@@ -16,7 +16,8 @@ pub(super) struct Controller {
     write_hit_ns: After,
     write_miss_ns: After,
     read_watermark: f64,
-    write_watermark: f64,
+    write_disconnect_ns: u64,
+    pub(super) write_keeps_ahead: bool,
     read_completion_ns: u64,
     write_completion_ns: u64,
     pub(super) zero_latency_read: bool,
@@ -46,6 +47,15 @@ impl Controller {
             let why = format!("is {part}; it must be a part of the access, from 0 to 1");
             Err(source.error(source.find(field), &format!("controller.{field}"), why))
         };
+        if form.write_disconnect_ms > 0.0 && !form.write_keeps_ahead {
+            let why =
+                "counts only where the platter waits for the data: set write_keeps_ahead = true".to_owned();
+            return Err(source.error(
+                source.find("write_disconnect_ms"),
+                "controller.write_disconnect_ms",
+                why,
+            ));
+        }
         let after = |ms: [f64; 2], field| {
             Ok([time(ms[0], field)?.round() as u64, time(ms[1], field)?.round() as u64])
         };
@@ -59,7 +69,8 @@ impl Controller {
             write_hit_ns: after(form.write_hit_ms, "write_hit_ms")?,
             write_miss_ns: after(form.write_miss_ms, "write_miss_ms")?,
             read_watermark: part(form.read_watermark, "read_watermark")?,
-            write_watermark: part(form.write_watermark, "write_watermark")?,
+            write_disconnect_ns: time(form.write_disconnect_ms, "write_disconnect_ms")?.round() as u64,
+            write_keeps_ahead: form.write_keeps_ahead,
             read_completion_ns: time(form.read_completion_ms, "read_completion_ms")?.round() as u64,
             write_completion_ns: time(form.write_completion_ms, "write_completion_ms")?.round() as u64,
             zero_latency_read: form.zero_latency_read,
@@ -97,9 +108,9 @@ impl Controller {
         sectors(self.read_watermark, count).max(1)
     }
 
-    /// So many sectors of a write are over the bus before it begins at the platter.
-    pub(super) fn sectors_before_platter(&self, count: u32) -> u32 {
-        sectors(self.write_watermark, count)
+    /// Between the command of a write to the platter and its data.
+    pub(super) fn write_disconnect_ns(&self, options: DriveOptions) -> u64 {
+        if options.overheads { self.write_disconnect_ns } else { 0 }
     }
 
     /// From the last of the data until the drive says so.

@@ -57,8 +57,8 @@ pub(super) struct Manner {
     pub(super) bus_q16: u64,
     /// So many sectors pass the head before the bus begins.
     pub(super) before_bus: u32,
-    /// When the platter may begin: a write's data have to come first.
-    pub(super) data_come: Time,
+    /// When a write's data begin to come over the bus, where the platter waits until the bus keeps ahead of it.
+    pub(super) bus_begins: Option<Time>,
 }
 
 impl DiskModel {
@@ -115,14 +115,23 @@ impl DiskModel {
         while left > 0 {
             let run = self.geometry.run(sector, left);
             self.go(arm, &run.place, access.is_write, &mut motion);
-            // Nothing once the first track's have come.
-            motion.wait_ns += manner.data_come.0.saturating_sub(motion.done.0);
-            motion.done = motion.done.max(manner.data_come);
+            if let Some(bus_begins) = manner.bus_begins.filter(|_| left == access.count) {
+                let begins = self.keeps_ahead_from(bus_begins, &run.place, access.count, manner.bus_q16);
+                motion.wait_ns += begins.0.saturating_sub(motion.done.0);
+                motion.done = motion.done.max(begins);
+            }
             self.pass(&run, access.count - left, manner, &mut motion);
             sector += u64::from(run.count);
             left -= run.count;
         }
         motion
+    }
+
+    /// From when on a write can begin there so that each sector comes over the bus before it passes the head.
+    fn keeps_ahead_from(&self, bus_begins: Time, place: &Place, count: u32, bus_q16: u64) -> Time {
+        let others_pass_ns = self.revolution.sectors_ns(count - 1, place.sectors_per_track);
+        let all_come_ns = bus_ns(count, bus_q16);
+        Time(bus_begins.0 + bus_ns(1, bus_q16).max(all_come_ns.saturating_sub(others_pass_ns)))
     }
 
     /// Reads on from `sector`, on one track, from `at` until `now`; the arm follows as far as it gets.

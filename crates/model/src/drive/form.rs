@@ -153,8 +153,10 @@ pub(super) struct ControllerForm {
     pub(super) write_miss_ms: [f64; 2],
     /// The bus begins when this part of a read has passed the head; with its first sector where it is 0.
     pub(super) read_watermark: f64,
-    /// A write to the platter begins when this part of it is over the bus.
-    pub(super) write_watermark: f64,
+    /// A write to the platter begins when the bus keeps ahead of it: no sector passes the head before it has come.
+    pub(super) write_keeps_ahead: bool,
+    /// The drive leaves the bus between a write's command and its data for so long, if the write is one of the platter.
+    pub(super) write_disconnect_ms: f64,
     /// When a read ends.
     pub(super) read_completion_ms: f64,
     /// When a write ends.

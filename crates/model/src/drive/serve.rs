@@ -151,7 +151,7 @@ impl Serving<'_> {
             is_zero_latency: self.options.zero_latency && can_begin_anywhere,
             bus_q16: self.bus_q16(is_write),
             before_bus: 1,
-            data_come: Time::ZERO,
+            bus_begins: None,
         }
     }
 
@@ -161,8 +161,9 @@ impl Serving<'_> {
         match access.is_write {
             false => Manner { before_bus: controller.sectors_before_bus(access.count), ..manner },
             true => {
-                let sectors = controller.sectors_before_platter(access.count);
-                Manner { data_come: Time(understood.0 + bus_ns(sectors, manner.bus_q16)), ..manner }
+                let bus_begins = Time(understood.0 + controller.write_disconnect_ns(self.options));
+                let keeps_ahead = controller.write_keeps_ahead && manner.bus_q16 > 0;
+                Manner { bus_begins: keeps_ahead.then_some(bus_begins), ..manner }
             }
         }
     }

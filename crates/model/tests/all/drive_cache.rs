@@ -156,21 +156,36 @@ fn a_read_crosses_the_bus_when_as_much_of_it_has_come_as_the_watermark_says() {
 }
 
 #[test]
-fn a_write_waits_for_its_data_unless_the_arm_takes_longer() {
-    let served = |watermark: &str, sector| {
-        let model = changed("hp-c3323a", &[("write_watermark = 1.0", watermark)]);
+fn a_write_begins_when_its_data_keep_ahead_of_the_head() {
+    let served = |setting: &str, sector| {
+        let model = changed("hp-c3323a", &[("write_keeps_ahead = true", setting)]);
         let mut drive = Drive::with_options(model, DriveOptions::UNCACHED);
         let settled = drive.serve(Time::ZERO, write(0, 16)).done;
         drive.serve(settled, write(sector, 16))
     };
-    let of = |sector| ["write_watermark = 0.0", "write_watermark = 1.0"].map(|w| served(w, sector));
-    let [none, all] = of(2_000_000);
-    assert_eq!(none.done, all.done, "the arm is on its way for longer");
-    // The head is over this one before 16 sectors have come over the bus.
-    let [none, all] = of(53);
+    let [at_once, ahead, late] = [
+        "write_keeps_ahead = false",
+        "write_keeps_ahead = true",
+        "write_keeps_ahead = true\nwrite_disconnect_ms = 0.5",
+    ];
+    let of = |sector| [at_once, ahead, late].map(|setting| served(setting, sector));
+    let [none, all, disconnected] = of(2_000_000);
+    assert!(none.done == all.done && none.done == disconnected.done, "the arm is on its way for longer");
     let turn_ns = changed("hp-c3323a", &[]).revolution_ns().expect("it turns");
-    assert!((all.done.0 - none.done.0).abs_diff(turn_ns) < 1000, "{none:?} {all:?}");
+    let is_a_turn_later =
+        |one: &Service, other: &Service| (other.done.0 - one.done.0).abs_diff(turn_ns) < 1000;
+    // The head is there half a millisecond after the command. 16 sectors take 2.33 ms over the bus, and 15 of them 1.39 under the head.
+    let [none, all, _] = of(53);
+    assert!(is_a_turn_later(&none, &all), "{none:?} {all:?}");
     assert!(all.bus_ns > 0 && none.bus_ns == 0, "{none:?} {all:?}");
+    // And here 1.16 ms after it.
+    let [none, all, disconnected] = of(60);
+    assert_eq!(none.done, all.done, "all of it comes in time");
+    assert!(is_a_turn_later(&none, &disconnected), "{none:?} {disconnected:?}");
+    let text = model::drive::find("hp-c2490a").expect("it is in the library").text;
+    let text = text.replacen("[controller]", "[controller]\nwrite_disconnect_ms = 0.5", 1);
+    let error = DriveModel::parse("mine", &text).expect_err("nothing waits for the data").to_string();
+    assert!(error.contains("write_disconnect_ms") && error.contains("write_keeps_ahead"), "{error}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ proptest! {
             let text = model::drive::find("quantum-atlas-10k").expect("it is in the library").text;
             let text = text.replacen(
                 "[controller]",
-                "[controller]\nzero_latency_read = true\nzero_latency_write = true",
+                "[controller]\nread_watermark = 1.0\nzero_latency_read = true\nzero_latency_write = true",
                 1,
             );
             Arc::new(DriveModel::parse("zero-latency", &text).expect("nothing is wrong with it"))
@@ -109,6 +109,9 @@ proptest! {
         let first_first = serve(DriveOptions::MECHANICS);
         let any_first = serve(DriveOptions { zero_latency: true, ..DriveOptions::MECHANICS });
         prop_assert!(any_first.done <= first_first.done);
+        // Also over a bus that waits until all of it has passed the head.
+        let options = DriveOptions { zero_latency: true, ..DriveOptions::UNCACHED };
+        prop_assert!(serve(options).done <= serve(DriveOptions::UNCACHED).done);
         let track = |sector| model.place(sector).map(|place| (place.cylinder, place.surface));
         if track(sector) == track(sector + u64::from(count) - 1) {
             let turn_ns = model.revolution_ns().expect("a disk");
