@@ -1,6 +1,6 @@
 //! What people and programs read: tables for 80 columns, JSON, progress bars.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use std::fmt;
@@ -125,7 +125,32 @@ pub fn count(count: u64, noun: &str) -> String {
 
 /// A table as text, without blanks at the ends of lines.
 pub fn render(table: &Table) -> String {
+    let mut table = table.clone();
+    keep_words_whole(&mut table);
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// On each side of what stands in a column.
+const PADDING: u16 = 1;
+
+/// No column is narrower than its longest word, as long as there is room for all of these.
+fn keep_words_whole(table: &mut Table) {
+    let longest = |text: String| text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+    let mut widths = vec![0; table.column_count()];
+    for row in table.header().into_iter().chain(table.row_iter()) {
+        for (width, cell) in widths.iter_mut().zip(row.cell_iter()) {
+            *width = longest(cell.content()).max(*width);
+        }
+    }
+    let widths: Vec<u16> = widths.into_iter().map(|width| width as u16 + 2 * PADDING).collect();
+    if widths.iter().sum::<u16>() > table.width().unwrap_or(u16::MAX) {
+        return;
+    }
+    for (column, width) in table.column_iter_mut().zip(widths) {
+        if column.constraint().is_none() {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+        }
+    }
 }
 
 /// Prints `text` behind `mark`, wrapped at the terminal's width, further lines under the first one.

@@ -40,8 +40,8 @@ pub enum LabError {
         why: String,
     },
     /// A file cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("cannot {action} {}: {why}", path.display())]
+    File { action: &'static str, path: PathBuf, why: std::io::Error },
     /// A picture cannot be drawn.
     #[error("the picture {name} cannot be drawn: {why}")]
     Picture { name: String, why: String },
@@ -51,12 +51,12 @@ impl LabError {
     /// For `map_err` on writing to `path`.
     pub(crate) fn writing(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> LabError {
         let path = path.to_owned();
-        move |source| LabError::File { action: "write", path, source }
+        move |why| LabError::File { action: "write", path, why }
     }
 
     /// For `map_err` on reading from `path`.
     pub(crate) fn reading(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> LabError {
         let path = path.to_owned();
-        move |source| LabError::File { action: "read", path, source }
+        move |why| LabError::File { action: "read", path, why }
     }
 }

@@ -6,6 +6,7 @@ use crate::error::LabError;
 use crate::parameters::Parameters;
 use crate::plot::Chart;
 use serde::{Deserialize, Serialize};
+use sim::timed::RequestRecord;
 use std::collections::BTreeMap;
 
 /// A published table or figure, or a user's own question. Everything except [`Job::run`] is quick.
@@ -16,6 +17,14 @@ pub trait Experiment: Send + Sync {
     fn paper(&self) -> &str;
     /// What it shows, in a line.
     fn title(&self) -> &str;
+    /// What the command line calls it.
+    fn name(&self) -> &str {
+        self.id()
+    }
+    /// The file that describes it, if it is a user's own.
+    fn description(&self) -> Option<&str> {
+        None
+    }
     /// The assumptions that it depends on.
     fn assumptions(&self) -> Vec<&str>;
     /// The values of those assumptions, as the paper's file has them.
@@ -67,6 +76,13 @@ pub trait Job: Send + Sync {
     /// # Errors
     /// What is wrong with the setup, for people.
     fn run(&self, seed: u64) -> Result<Sample, String>;
+    /// The same with a record of each request, in the order of the answers.
+    ///
+    /// # Errors
+    /// As [`Job::run`], and where a run is no series of requests.
+    fn run_recorded(&self, _: u64) -> Result<(Sample, Vec<RequestRecord>), String> {
+        Err("it has no requests one by one that could be recorded".to_owned())
+    }
 }
 
 /// A run to be made, and what it is called in the table.

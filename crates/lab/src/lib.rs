@@ -4,7 +4,7 @@
 //! Reading order: [`experiment`] (what one is), [`parameters`] and [`papers`] (what a paper leaves
 //! unsaid), [`outcome`] (a run from
 //! start to end), [`claim`] and [`cell`] (what is stated), [`dsptf`] (the first paper's), [`own`] (users').
-//! Behind them [`runner`] (all cores, resumed after interruption), [`plot`], [`report`], [`files`].
+//! Behind them [`runner`] (all cores, resumed after interruption), [`requests`] (each request in a file), [`plot`], [`report`], [`files`].
 //!
 //! Deliberately absent: protocols and models. An experiment only sets up what `sim` runs.
 
@@ -24,6 +24,7 @@ pub mod papers;
 pub mod parameters;
 pub mod plot;
 pub mod report;
+pub mod requests;
 pub mod retrieval;
 pub mod robustore;
 pub mod runner;

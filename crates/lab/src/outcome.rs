@@ -4,6 +4,7 @@ use crate::cell::{Cell, Row, merge as merge_rows};
 use crate::claim::{Claim, merge as merge_claims};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Sample, Scale, Table};
+use crate::papers::source;
 use crate::parameters::{Parameters, Value};
 use crate::plot::Chart;
 use crate::runner::Runner;
@@ -59,6 +60,27 @@ pub struct Subject {
     pub title: String,
 }
 
+/// How it came to be, so that it can be made again.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Provenance {
+    /// The program's version and a checksum of it.
+    pub program: String,
+    pub command: String,
+    /// Who wrote the paper, what it is called, where and when it was published.
+    pub source: String,
+    /// The file of an experiment of one's own.
+    pub description: Option<String>,
+    /// All that decided what came out, of each point: what is not in the assumptions, too.
+    pub points: Vec<Configured>,
+}
+
+/// A point, and all that decides its result apart from the seed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Configured {
+    pub labels: Row,
+    pub configuration: serde_json::Value,
+}
+
 /// What it took, over all points and seeds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Effort {
@@ -95,6 +117,7 @@ pub struct Outcome {
     pub sensitivity: Vec<Sensitivity>,
     /// What a reader must know to read the table right.
     pub notes: Vec<String>,
+    pub provenance: Provenance,
     #[serde(skip)]
     pub charts: Vec<Chart>,
 }
@@ -127,13 +150,15 @@ pub fn run(
 ) -> Result<Outcome, LabError> {
     let begin = std::time::Instant::now();
     let seeds: Vec<u64> = (0..options.seeds).map(|more| options.seed.wrapping_add(more)).collect();
-    let runs = run_points(experiment, parameters, options.scale, &seeds, runner)?;
+    let points = experiment.points(parameters, options.scale)?;
+    let samples = runner.run(experiment.id(), &points, &seeds)?;
+    let runs: Vec<Runs> = samples.into_iter().map(|samples| labelled(&points, samples)).collect();
     let tables: Vec<Vec<Row>> = runs.iter().map(|runs| experiment.rows(runs)).collect();
     let rows = transpose(&tables).iter().map(|rows| merge_rows(rows)).collect::<Vec<_>>();
     let claims = tables.iter().map(|rows| experiment.claims(&Table(rows))).collect::<Vec<_>>();
     let claims = transpose(&claims).iter().map(|claims| merge_claims(claims)).collect();
     let charts = experiment.charts(&Table(&rows), &runs);
-    let sensitivity = sensitivities(experiment, parameters, options, runner)?;
+    let sensitivity = sensitivities(experiment, parameters, options, &runner.without_recorder())?;
     let samples = || runs.iter().flat_map(|runs| runs.runs.iter().map(|(_, sample)| sample));
     Ok(Outcome {
         subject: Subject {
@@ -153,8 +178,19 @@ pub fn run(
         extent: Extent { seeds: options.seeds, quick: options.scale == Scale::Quick },
         sensitivity,
         notes: experiment.notes().into_iter().chain(seen(&runs)).collect(),
+        provenance: Provenance {
+            program: runner.build.clone(),
+            command: String::new(),
+            source: source(experiment.paper()).to_owned(),
+            description: experiment.description().map(str::to_owned),
+            points: points.iter().map(configured).collect(),
+        },
         charts,
     })
+}
+
+fn configured(point: &Point) -> Configured {
+    Configured { labels: point.labels.clone(), configuration: point.job.describe() }
 }
 
 fn run_points(

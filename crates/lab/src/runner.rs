@@ -4,6 +4,7 @@
 
 use crate::error::LabError;
 use crate::experiment::{Point, Sample};
+use crate::requests::RequestsFile;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,11 +17,19 @@ pub struct Runner<'a> {
     pub kept_in: Option<PathBuf>,
     /// What names the program: samples of another one are not taken.
     pub build: String,
+    /// Where each request is written. Samples that are kept have none, so all points are run.
+    pub recorder: Option<&'a RequestsFile>,
     /// Called after each point.
     pub on_point: &'a (dyn Fn() + Sync),
 }
 
 impl Runner<'_> {
+    /// The same for points whose requests are not wanted.
+    pub(crate) fn without_recorder(&self) -> Runner<'_> {
+        let (kept_in, build) = (self.kept_in.clone(), self.build.clone());
+        Runner { jobs: self.jobs, kept_in, build, recorder: None, on_point: self.on_point }
+    }
+
     /// Runs every point from every seed. Returns a list of samples for each seed, in the order of the points.
     ///
     /// # Errors
@@ -34,7 +43,11 @@ impl Runner<'_> {
             while !failed.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(place) = results.get(at) else { return };
-                let result = self.sample(id, &points[at % points.len()], seeds[at / points.len()]);
+                let (point, seed) = (&points[at % points.len()], seeds[at / points.len()]);
+                let result = match self.recorder {
+                    None => self.sample(id, point, seed),
+                    Some(file) => self.recorded(id, (at, point, seed), file),
+                };
                 failed.fetch_or(result.is_err(), Ordering::Relaxed);
                 *place.lock().expect("no holder panics") = Some(result);
                 (self.on_point)();
@@ -58,6 +71,22 @@ impl Runner<'_> {
             point.job.run(seed).map_err(|why| LabError::Point { point: name(id, point, seed), why })?;
         if let Some(path) = path {
             keep(&path, &sample)?;
+        }
+        Ok(sample)
+    }
+
+    /// A run whose requests are written, too.
+    fn recorded(
+        &self,
+        id: &str,
+        (at, point, seed): (usize, &Point, u64),
+        file: &RequestsFile,
+    ) -> Result<Sample, LabError> {
+        let failed = |why| LabError::Point { point: name(id, point, seed), why };
+        let (sample, requests) = point.job.run_recorded(seed).map_err(failed)?;
+        file.add(at, (&point.labels, seed), requests)?;
+        if let Some(folder) = &self.kept_in {
+            keep(&folder.join(self.file_name(id, point, seed)), &sample)?;
         }
         Ok(sample)
     }
@@ -140,7 +169,8 @@ mod tests {
     }
 
     fn runner(jobs: usize, kept_in: Option<&Path>, build: &str) -> Runner<'static> {
-        Runner { jobs, kept_in: kept_in.map(Path::to_owned), build: build.to_owned(), on_point: &|| () }
+        let (kept_in, build) = (kept_in.map(Path::to_owned), build.to_owned());
+        Runner { jobs, kept_in, build, recorder: None, on_point: &|| () }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::json;
 use sim::central;
 use sim::timed::{
     self, Arrival, Arrivals, BrickMeasured, BrickSpec, Buses, Cluster, Conditions, Interval, Length,
-    Measured, Message, Mix, Scheme, Threads, Window, Workload,
+    Measured, Message, Mix, RequestRecord, Scheme, Threads, Window, Workload,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub enum Load {
     },
     /// Requests that come as they are told.
     Stream(Arc<dyn Stream>),
+    /// The same requests without their times: so many outstanding in each replica group.
+    Replayed { outstanding: u32, stream: Arc<dyn Stream> },
     /// Threads of each replica group, each of which waits for its answer before it asks again.
     Threads(Threads),
 }
@@ -91,17 +93,35 @@ impl Job for System {
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
+        self.sample(seed).map(|(sample, _)| sample)
+    }
+
+    fn run_recorded(&self, seed: u64) -> Result<(Sample, Vec<RequestRecord>), String> {
+        let conditions = Conditions { keeps_requests: true, ..self.conditions.clone() };
+        System { conditions, ..self.clone() }.sample(seed)
+    }
+}
+
+impl System {
+    fn sample(&self, seed: u64) -> Result<(Sample, Vec<RequestRecord>), String> {
         let seen = SeenByAll::default();
         let workload = self.load.open(self.cluster.groups.0.len(), seed, &seen)?;
-        let (measured, windows) = self.measure(workload, seed)?;
+        let (mut measured, windows) = self.measure(workload, seed)?;
         let Seen { failure, mut notes } = seen.take();
         if let Some(why) = failure {
             return Err(why);
         }
+        if measured.answered.requests == 0 {
+            let Length { warmup, .. } = self.length;
+            return Err(format!(
+                "no request was measured: there are no more than the {warmup} of the warm-up"
+            ));
+        }
         notes.extend(self.load.beyond(measured.wrapped)?);
+        let requests = core::mem::take(&mut measured.requests);
         let mut sample = sample(&measured);
         sample.series.extend(over_time(&windows));
-        Ok(Sample { notes, ..sample })
+        Ok((Sample { notes, ..sample }, requests))
     }
 }
 
@@ -119,6 +139,9 @@ pub fn over_time(windows: &[Window]) -> [(String, Vec<[f64; 2]>); 2] {
         (P99_OVER_TIME.to_owned(), curve(&|window| is_answered(window).then_some(window.p99_ms))),
     ]
 }
+
+/// Milliseconds, and the share of requests that did not take longer.
+pub const DISTRIBUTION: &str = "response_cdf";
 
 /// The curves of [`over_time`].
 pub const RATE_OVER_TIME: &str = "requests_per_second_over_time";
@@ -165,7 +188,8 @@ impl System {
                     .to_owned(),
             );
         }
-        if *conditions != Conditions::default() || cluster.hosts.is_some() || has_buses {
+        let plain = Conditions { keeps_requests: conditions.keeps_requests, ..Conditions::default() };
+        if *conditions != plain || cluster.hosts.is_some() || has_buses {
             return Err(
                 "central has no machines: no layout, incidents, processors, buses, ports or intervals"
                     .to_owned(),
@@ -174,12 +198,8 @@ impl System {
         if cluster.bricks.iter().any(|brick| brick.background.is_some()) {
             return Err("central has its disks for itself: no background".to_owned());
         }
-        if cluster.bricks.iter().any(|brick| brick.writes_through) {
-            return Err(
-                "central acknowledges writes from a journal: brick.journal_bytes cannot be 0".to_owned()
-            );
-        }
-        let measured = central::run(cluster, workload, *length, seed);
+        let run = if conditions.keeps_requests { central::run_recorded } else { central::run };
+        let measured = run(cluster, workload, *length, seed);
         measured.map(|measured| (measured, Vec::new())).map_err(|error| error.to_string())
     }
 }
@@ -204,6 +224,7 @@ impl Load {
             Load::Closed { outstanding, mix } => format!("closed {outstanding} {mix:?}"),
             Load::Open { per_second, arrivals, mix } => format!("open {per_second} {arrivals:?} {mix:?}"),
             Load::Stream(stream) => format!("stream {}", stream.describe()),
+            Load::Replayed { outstanding, stream } => format!("replayed {outstanding} {}", stream.describe()),
             Load::Threads(threads) => format!("{threads:?}"),
         }
     }
@@ -219,7 +240,7 @@ impl Load {
         let beyond = format!("{} of the requests lie beyond the cluster's end", percent(wrapped));
         let may_wrap = match self {
             Load::Closed { .. } | Load::Open { .. } | Load::Threads(_) => true,
-            Load::Stream(stream) => stream.may_wrap(),
+            Load::Stream(stream) | Load::Replayed { stream, .. } => stream.may_wrap(),
         };
         if !may_wrap {
             return Err(format!("{beyond}: give larger disks, more bricks, or beyond = \"wrap\""));
@@ -238,6 +259,9 @@ impl Load {
                 Workload::Open { per_second: *per_second, arrivals: *arrivals, mix: *mix }
             }
             Load::Stream(stream) => Workload::Stream(stream.open(seed, seen)?),
+            Load::Replayed { outstanding, stream } => {
+                Workload::Replayed { outstanding: *outstanding, requests: stream.open(seed, seen)? }
+            }
             Load::Threads(threads) => Workload::Threads(vec![threads.clone(); groups]),
         })
     }
@@ -258,6 +282,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("read_response_p99_ms", "99% of the reads are not longer"),
     ("write_response_ms", "the mean response time of writes, until they are acknowledged"),
     ("write_response_p99_ms", "99% of the writes are not longer"),
+    ("disk_read_response_ms", "the mean response time of reads for which a disk was needed"),
     ("hit_rate", "the share of reads that a brick's cache answers"),
     ("messages_per_request", "messages between gateways and bricks, and among bricks"),
     ("conflicts_per_request", "the share of requests that more than one brick claims"),
@@ -287,6 +312,7 @@ fn sample(measured: &Measured) -> Sample {
         ("read_response_p99_ms", read.p99_ms),
         ("write_response_ms", write.mean_ms),
         ("write_response_p99_ms", write.p99_ms),
+        ("disk_read_response_ms", measured.answered.disk_read_response.mean_ms),
         ("hit_rate", measured.hit_rate()),
         ("messages_per_request", measured.messages_per_request()),
         ("conflicts_per_request", measured.conflicts_per_request()),
@@ -306,15 +332,22 @@ fn sample(measured: &Measured) -> Sample {
     for kind in Message::ALL {
         values.insert(format!("{kind:?}_per_request").to_lowercase(), measured.messages(kind));
     }
-    let curve = |of: fn(&Interval) -> f64| {
+    let curve = |intervals: &[Interval], of: fn(&Interval) -> f64| {
         let spot = |interval: &Interval| [interval.from_s + interval.seconds / 2.0, of(interval)];
-        measured.answered.series.iter().map(spot).collect()
+        intervals.iter().map(spot).collect()
     };
+    let answered = &measured.answered;
+    let ([all, disk_reads], time) =
+        ([&answered.series, &answered.disk_read_series], |at: &Interval| at.response_ms);
+    let count = |at: &Interval| at.requests as f64;
     Sample {
         values,
         series: [
-            ("response_ms".to_owned(), curve(|interval| interval.response_ms)),
-            ("answered".to_owned(), curve(|interval| interval.requests as f64)),
+            ("response_ms".to_owned(), curve(all, time)),
+            ("answered".to_owned(), curve(all, count)),
+            ("disk_read_response_ms".to_owned(), curve(disk_reads, time)),
+            ("disk_reads".to_owned(), curve(disk_reads, count)),
+            (DISTRIBUTION.to_owned(), answered.distribution.clone()),
         ]
         .into(),
         simulated_ns: Time((measured.simulated_s * 1e9) as u64).0,

@@ -4,7 +4,7 @@
 //! Requests of an open loop, or of a trace, are drawn or read before anything runs. So both worlds get the very same ones, and what it
 //! takes to make them is not measured.
 
-use anyhow::{Error, Result, anyhow, ensure};
+use anyhow::{Error, Result, anyhow, bail, ensure};
 use base::{BLOCK_U64, SECTOR_BYTES};
 use lab::system::{Load, SeenByAll};
 use model::Draw;
@@ -80,6 +80,11 @@ impl Asked {
                     }
                 }
                 Ok(Asked::Loop(Loop { threads: threads.clone(), sectors, seed }))
+            }
+            Load::Replayed { .. } => {
+                bail!(
+                    "--live takes a trace by its times, or by workload.rate: workload.outstanding is for the simulator alone"
+                )
             }
             Load::Open { .. } | Load::Stream(_) => List::new(load, sectors, end, seed).map(Asked::List),
         }

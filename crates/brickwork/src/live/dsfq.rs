@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use base::BLOCK_U64;
 use lab::dsfq::live::{BLOCKS, Figure, Point, Times, VOLUME_BYTES};
 use lab::experiment::Sample;
-use lab::outcome::{Assumed, Effort, Extent, Outcome, Subject};
+use lab::outcome::{Assumed, Effort, Extent, Outcome, Provenance, Subject};
 use lab::parameters::Parameters;
 use rig::cluster::{Cluster, Emulation, Spec};
 use rig::load::steady::{self, Arrivals, Steady};
@@ -115,6 +115,7 @@ fn outcome(
                 .to_owned(),
             "Streams owe what their minimum kept from being applied, in both worlds.".to_owned(),
         ],
+        provenance: Provenance::default(),
         charts: vec![figure.chart(&measured, &predicted)],
     }
 }

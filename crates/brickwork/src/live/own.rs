@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use lab::cell::{Cell, Row};
 use lab::claim::{Claim, shape};
 use lab::experiment::Scale;
-use lab::outcome::{Effort, Extent, Outcome, Subject};
+use lab::outcome::{Effort, Extent, Outcome, Provenance, Subject};
 use lab::own::{Curves, charts_over_time, series_name};
 use lab::system::{System, over_time};
 use model::host::Machine;
@@ -222,6 +222,7 @@ fn outcome(live: &Live, all: &[Compared], wall: Duration) -> Outcome {
                 .to_owned(),
             "processor_us is what a request costs all processors together: those of clients, gateways and bricks.".to_owned(),
         ]).collect(),
+        provenance: Provenance::default(),
         charts,
     }
 }

@@ -7,6 +7,7 @@ mod common;
 mod fsck;
 mod join;
 mod lab;
+mod pages;
 mod probe;
 mod snapshots;
 mod streams;

@@ -1,6 +1,5 @@
 //! Figure 1: what a deeper queue is worth to a disk that schedules by positioning time.
 
-use super::disk::DiskLoop;
 use super::setup;
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, claim, shape};
@@ -8,7 +7,10 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
+use crate::system::{Load, System};
+use base::SECTOR_BYTES;
 use proto::heads::Policy;
+use sim::timed::{BrickSpec, Cluster, Conditions, Locality, Mix, Network, Scheme, Sizes};
 
 const PENDING: [u32; 11] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32];
 
@@ -28,23 +30,21 @@ impl Experiment for Fig1 {
     }
 
     fn assumptions(&self) -> Vec<&str> {
-        vec!["drive", "drive_parts", "request_mean_bytes", "requests", "warm_up_requests"]
+        vec![
+            "drive",
+            "drive_parts",
+            "request_mean_bytes",
+            "requests",
+            "warm_up_requests",
+            "one_disk_read_share",
+        ]
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let policies = [("SPTF", Policy::Sptf), ("FIFO", Policy::Fcfs)];
         let point = |(name, policy): (&str, Policy), pending: u32| {
-            let job = DiskLoop {
-                drive: parameters.text("drive").to_owned(),
-                model: setup::drive(parameters),
-                options: setup::drive_options(parameters),
-                policy,
-                pending,
-                bytes: parameters.count("request_mean_bytes"),
-                warm_up: scale.of(parameters.count("warm_up_requests")),
-                requests: scale.of(parameters.count("requests")),
-            };
-            Point::new(job).with("scheduler", name).with("pending", pending)
+            let system = one_disk(parameters, scale, policy, pending);
+            Point::new(system).with("scheduler", name).with("pending", pending)
         };
         Ok(policies.into_iter().flat_map(|policy| PENDING.map(|pending| point(policy, pending))).collect())
     }
@@ -80,6 +80,30 @@ impl Experiment for Fig1 {
             "The paper's curve has no readable figures; its mark is FIFO measured here plus the 70% of its text.".to_owned(),
             "The access in service counts as pending: with 16, the next is one of 15.".to_owned(),
         ]
+    }
+}
+
+/// A disk and its scheduler alone, and so many small requests at it: with two pending there is nothing to choose from.
+fn one_disk(parameters: &Parameters, scale: Scale, policy: Policy, pending: u32) -> System {
+    let brick = BrickSpec {
+        options: setup::drive_options(parameters),
+        policy,
+        writes_through: true,
+        ..BrickSpec::new(setup::drive(parameters))
+    };
+    let network = Network { one_way_ns: 0, client_one_way_ns: 0, ..Network::default() };
+    let sectors = parameters.count("request_mean_bytes") / SECTOR_BYTES;
+    let mix = Mix {
+        reads: parameters.number("one_disk_read_share"),
+        sizes: Sizes::Fixed(sectors.max(1) as u32),
+        locality: Locality::Uniform,
+    };
+    System {
+        cluster: Cluster { network, ..Cluster::uniform(brick, 1, 1, Scheme::Central) },
+        load: Load::Closed { outstanding: pending, mix },
+        length: setup::length(parameters, scale, 1),
+        conditions: Conditions::default(),
+        drives: parameters.text("drive").to_owned(),
     }
 }
 

@@ -32,18 +32,24 @@ impl Experiment for Fig8 {
     }
 
     fn assumptions(&self) -> Vec<&str> {
-        [traces::assumptions(), vec!["half_speed_percent", "lard_short_window_ms", "lard_short_scale"]]
-            .concat()
+        [
+            traces::assumptions_of_figures(),
+            vec!["degraded_percent", "lard_short_window_ms", "lard_short_scale"],
+        ]
+        .concat()
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let point = |name: &str| {
             let trace = Generated::new(parameters, scale, "sap")?;
             let (parameters, scheme) = (shorter(parameters, name), name.split(',').next().unwrap_or(name));
-            let cluster = traces::cluster(&parameters, scale, 2, 2, setup::scheme(&parameters, scheme, &[]));
-            let percent = parameters.count("half_speed_percent") as u32;
+            let bricks = 2 * trace.groups(&parameters);
+            let scheme_of = setup::scheme(&parameters, scheme, &[]);
+            let cluster = traces::cluster(&parameters, scale, bricks, 2, scheme_of);
+            let percent = parameters.count("degraded_percent") as u32;
             let system = traces::replay(&parameters, cluster, trace.clone());
-            Ok(Point::new(Degraded { system, trace, percent }).with("scheme", name))
+            Ok(Point::new(Degraded { system, trace, percent, shown: traces::shown(&parameters) })
+                .with("scheme", name))
         };
         SCHEMES.into_iter().map(point).collect()
     }
@@ -97,7 +103,7 @@ impl Experiment for Fig8 {
 
     fn notes(&self) -> Vec<String> {
         vec![
-            "One replica is slow from 25% to 50% of the run, the other from 75% on. A rise is the mean response time of \
+            "One replica of each pair is slow from 25% to 50% of the run, the other from 75% on. A rise is the mean response time of \
              the slow quarters over that of the others, less one."
                 .to_owned(),
         ]
@@ -114,26 +120,32 @@ fn shorter(parameters: &Parameters, name: &str) -> Parameters {
     windowed.with("lard_scale", number("lard_short_scale"))
 }
 
-/// A run in which one brick is slow in its second quarter, the other in its last.
+/// A run in which one brick of each pair is slow in its second quarter, the other in its last.
 struct Degraded {
     system: System,
     trace: Generated,
     percent: u32,
+    /// The figure, and the curves of times and counts, of the response times that are shown.
+    shown: [&'static str; 3],
 }
 
 impl Job for Degraded {
     fn describe(&self) -> serde_json::Value {
-        serde_json::json!({ "job": "degraded", "percent": self.percent, "system": self.system.describe() })
+        let Degraded { system, percent, shown, .. } = self;
+        serde_json::json!({ "job": "degraded", "percent": percent, "shown": shown, "system": system.describe() })
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
         let end = self.trace.end(seed);
         let quarter = |number: u64| Time(end.0 / 4 * number);
         let mut system = self.system.clone();
-        system.cluster.bricks[0].speed = vec![(quarter(1), self.percent), (quarter(2), 100)];
-        system.cluster.bricks[1].speed = vec![(quarter(3), self.percent)];
+        for pair in system.cluster.bricks.chunks_mut(2) {
+            pair[0].speed = vec![(quarter(1), self.percent), (quarter(2), 100)];
+            pair[1].speed = vec![(quarter(3), self.percent)];
+        }
         let mut sample = system.run(seed)?;
-        let (response, answered) = (&sample.series["response_ms"], &sample.series["answered"]);
+        let [_, times, counts] = self.shown;
+        let (response, answered) = (&sample.series[times], &sample.series[counts]);
         let end_s = end.0 as f64 / 1e9;
         let mut parts = [(0.0, 0.0); PARTS];
         for ([at_s, response_ms], [_, count]) in response.iter().zip(answered) {

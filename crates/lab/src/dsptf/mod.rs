@@ -2,7 +2,6 @@
 //!
 //! What the paper leaves unsaid is in `parameters/dsptf.toml`; where it contradicts itself, `docs/lab/dsptf.md` says so.
 
-mod disk;
 mod fig1;
 mod fig5;
 mod fig6;

@@ -24,7 +24,7 @@ pub(super) const CLUSTER: &[&str] = &[
     "journal_bytes",
     "network_one_way_us",
     "client_one_way_us",
-    "claim_slack_percent",
+    "claim_slack_us",
     "claim_hold_rotation_only",
     "platters_in_step",
     "lard_granule_bytes",
@@ -48,7 +48,7 @@ pub(super) fn scheme(parameters: &Parameters, name: &str, weights: &[f64]) -> Sc
     match name {
         "Central SPTF" => Scheme::Central,
         "D-SPTF" => Scheme::Claim(ClaimOptions {
-            slack_percent: parameters.count("claim_slack_percent"),
+            slack_ns: (parameters.number("claim_slack_us") * 1e3) as u64,
             hold_rotation_only: parameters.flag("claim_hold_rotation_only"),
         }),
         "Hashing" => Scheme::Hash,

@@ -37,14 +37,15 @@ impl Experiment for Table5 {
     }
 
     fn assumptions(&self) -> Vec<&str> {
-        [setup::CLAIMING, &["read_share"]].concat()
+        [setup::CLAIMING, &["message_read_share"]].concat()
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let point = |bricks: u32, replicas: u32| {
             let cluster =
                 setup::cluster(parameters, bricks, replicas, setup::scheme(parameters, "D-SPTF", &[]));
-            let mut system = setup::closed(parameters, scale, cluster, 16, parameters.number("read_share"));
+            let mut system =
+                setup::closed(parameters, scale, cluster, 16, parameters.number("message_read_share"));
             // As many requests whatever the number of groups: they differ in nothing.
             system.length = setup::length(parameters, scale, 4);
             Point::new(system).with("bricks", bricks).with("replicas", replicas)
@@ -109,7 +110,7 @@ impl Experiment for Table5 {
     fn notes(&self) -> Vec<String> {
         vec![
             "Whole machines tell every holder of a write that it takes effect, after all have it: a message a holder more \
-             than the paper counts, for a tenth of the requests. Without these messages the counts are the paper's."
+             than the paper counts, where there are writes. Without these messages the counts are the paper's."
                 .to_owned(),
             "Six replicas do not divide 16, 32, 64 or 128 bricks: the two or four that are left over are idle here."
                 .to_owned(),

@@ -27,14 +27,15 @@ impl Experiment for Table6 {
     }
 
     fn assumptions(&self) -> Vec<&str> {
-        [setup::CLAIMING, &["read_share"]].concat()
+        [setup::CLAIMING, &["message_read_share"]].concat()
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let point = |replicas: u32| {
             let cluster =
                 setup::cluster(parameters, replicas, replicas, setup::scheme(parameters, "D-SPTF", &[]));
-            let mut system = setup::closed(parameters, scale, cluster, 16, parameters.number("read_share"));
+            let mut system =
+                setup::closed(parameters, scale, cluster, 16, parameters.number("message_read_share"));
             // Conflicts are rare: a hundred of them among two replicas need more requests.
             system.length = setup::length(parameters, scale, 4);
             Point::new(system).with("replicas", replicas)

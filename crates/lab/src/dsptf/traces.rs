@@ -2,11 +2,11 @@
 
 use super::setup;
 use crate::error::LabError;
-use crate::experiment::Scale;
+use crate::experiment::{Job, Sample, Scale};
 use crate::parameters::Parameters;
 use crate::system::{Load, SeenByAll, Stream, System};
 use base::Time;
-use sim::timed::{Arrival, Cluster, Conditions, Length, Scheme};
+use sim::timed::{Arrival, Cluster, Conditions, Length, RequestRecord, Scheme};
 use std::sync::Arc;
 use trace::Description;
 use trace::generate::description::Arrivals;
@@ -16,7 +16,8 @@ pub(super) const TRACES: [(&str, &str); 4] =
     [("SAP", "sap"), ("Cello2002", "cello2002"), ("WebSearch", "websearch"), ("Financial", "financial")];
 
 /// What experiments with traces depend on, beside the cluster.
-pub(super) const ASSUMED: &[&str] = &["cache_bytes", "trace_scale", "trace_rate", "trace_arrivals"];
+pub(super) const ASSUMED: &[&str] =
+    &["cache_bytes", "trace_scale", "trace_rate", "trace_arrivals", "trace_addresses"];
 
 /// A trace from its description, all LUNs one after the other.
 #[derive(Clone)]
@@ -24,6 +25,10 @@ pub(super) struct Generated {
     description: Description,
     /// Sectors from one LUN's beginning to the next one's.
     lun_sectors: u64,
+    /// Each mebibyte of a LUN begins so many mebibytes behind the one before.
+    apart: u64,
+    /// Of the original's data.
+    footprint_bytes: u64,
 }
 
 impl Generated {
@@ -34,6 +39,7 @@ impl Generated {
     pub(super) fn new(parameters: &Parameters, scale: Scale, name: &str) -> Result<Generated, LabError> {
         let part = part(parameters, scale);
         let description = Description::find(name).unwrap_or_else(|| panic!("no description is named {name}"));
+        let footprint_bytes = description.luns.footprint_bytes;
         let requests = (description.requests as f64 * part) as u64;
         let mut description =
             description.with_requests(requests).stretched(1.0 / parameters.number("trace_rate"));
@@ -49,11 +55,32 @@ impl Generated {
             place: format!("trace_scale = {part}"),
             why: format!("{name}: {why}"),
         })?;
-        Ok(Generated { lun_sectors: lun_bytes.next_multiple_of(1 << 20) / trace::SECTOR_BYTES, description })
+        let lun_bytes = lun_bytes.next_multiple_of(MIB);
+        let apart = match parameters.text("trace_addresses") {
+            "spread" => (1.0 / part) as u64,
+            "together" => 1,
+            other => panic!("the parameter file allows unknown trace_addresses {other}"),
+        };
+        Ok(Generated {
+            lun_sectors: lun_bytes * apart / trace::SECTOR_BYTES,
+            apart,
+            footprint_bytes,
+            description,
+        })
     }
 
     pub(super) fn requests(&self) -> u64 {
         self.description.requests
+    }
+
+    /// How many groups of replicas have room for the original's data.
+    pub(super) fn groups(&self, parameters: &Parameters) -> u32 {
+        let capacity_bytes = setup::drive(parameters).capacity_sectors() * trace::SECTOR_BYTES;
+        match parameters.text("trace_groups") {
+            "footprint" => self.footprint_bytes.div_ceil(capacity_bytes) as u32,
+            "one" => 1,
+            other => panic!("the parameter file allows unknown trace_groups {other}"),
+        }
     }
 
     /// When the last request comes.
@@ -68,14 +95,28 @@ impl Stream for Generated {
     }
 
     fn open(&self, seed: u64, _: &SeenByAll) -> Result<Box<dyn Iterator<Item = Arrival>>, String> {
-        let lun_sectors = self.lun_sectors;
+        let (lun_sectors, apart) = (self.lun_sectors, self.apart);
+        let mib_sectors = MIB / trace::SECTOR_BYTES;
+        let spread = move |sector: u64| sector / mib_sectors * apart * mib_sectors + sector % mib_sectors;
         let arrival = move |record: trace::Record| Arrival {
             at: Time(record.at_ns),
-            sector: u64::from(record.device) * lun_sectors + record.sector,
+            sector: u64::from(record.device) * lun_sectors + spread(record.sector),
             count: record.count,
             is_write: record.is_write,
         };
         Ok(Box::new(self.description.source(seed).map(arrival)))
+    }
+}
+
+/// What of a LUN lies together.
+const MIB: u64 = 1 << 20;
+
+/// The figure, and the curves of times and counts, of the response times that figures of traces show.
+pub(super) fn shown(parameters: &Parameters) -> [&'static str; 3] {
+    match parameters.text("trace_response") {
+        "disk reads" => ["disk_read_response_ms", "disk_read_response_ms", "disk_reads"],
+        "all requests" => ["response_ms", "response_ms", "answered"],
+        other => panic!("the parameter file allows an unknown trace_response {other}"),
     }
 }
 
@@ -109,6 +150,43 @@ pub(super) fn replay(parameters: &Parameters, cluster: Cluster, trace: Generated
         length,
         drives: parameters.text("drive").to_owned(),
     }
+}
+
+/// A replayed trace, with the mean response time that figures show.
+pub(super) struct Shown {
+    pub(super) system: System,
+    pub(super) figure: &'static str,
+}
+
+/// What [`Shown`] adds.
+pub(super) const SHOWN_MS: &str = "shown_ms";
+
+impl Job for Shown {
+    fn describe(&self) -> serde_json::Value {
+        serde_json::json!({ "job": "shown", "figure": self.figure, "system": self.system.describe() })
+    }
+
+    fn run(&self, seed: u64) -> Result<Sample, String> {
+        self.system.run(seed).map(|sample| self.with_shown(sample))
+    }
+
+    fn run_recorded(&self, seed: u64) -> Result<(Sample, Vec<RequestRecord>), String> {
+        let (sample, requests) = self.system.run_recorded(seed)?;
+        Ok((self.with_shown(sample), requests))
+    }
+}
+
+impl Shown {
+    fn with_shown(&self, mut sample: Sample) -> Sample {
+        let shown = sample.value(self.figure);
+        sample.values.insert(SHOWN_MS.to_owned(), shown);
+        sample
+    }
+}
+
+/// Assumptions of figures of response times while a trace is replayed.
+pub(super) fn assumptions_of_figures() -> Vec<&'static str> {
+    [assumptions(), vec!["trace_groups", "trace_response"]].concat()
 }
 
 /// Assumptions of an experiment that replays traces: a closed loop's do not matter.

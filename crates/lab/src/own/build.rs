@@ -29,8 +29,9 @@ const REQUESTS: u64 = 40_000;
 
 /// What `form` asks for. `folder` is where its files are looked for.
 pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) -> Result<System, LabError> {
-    let (usual, name) = drive((source, "brick.disk"), folder, &form.brick.disk)?;
-    let mut cluster = cluster(source, form, brick(source, &form.brick, usual)?)?;
+    let names = names(form);
+    let (usual, name) = drive((source, names.disk), folder, &form.brick.disk)?;
+    let mut cluster = cluster(source, form, brick((source, &names), &form.brick, usual)?)?;
     let drives = others(source, folder, form, &mut cluster, name)?;
     cluster.hosts = form.processors.as_ref().map(|said| hosts(source, folder, said)).transpose()?;
     cluster.validate().map_err(|error| source.wrong("cluster", error))?;
@@ -61,7 +62,7 @@ fn others(
     if form.other.is_empty() {
         return Ok(usual);
     }
-    let mut names = vec![usual; cluster.bricks.len()];
+    let mut drives = vec![usual; cluster.bricks.len()];
     for (at, other) in form.other.iter().enumerate() {
         let Some(spec) = cluster.bricks.get_mut(other.brick as usize) else {
             let why = format!("there is no brick {}; the first is 0", other.brick);
@@ -69,10 +70,10 @@ fn others(
         };
         let (drive, name) = drive((source, &format!("other.{at}.disk")), folder, &other.disk)?;
         let speed = core::mem::take(&mut spec.speed);
-        *spec = BrickSpec { speed, ..brick(source, &form.brick, drive)? };
-        names[other.brick as usize] = name;
+        *spec = BrickSpec { speed, ..brick((source, &names(form)), &form.brick, drive)? };
+        drives[other.brick as usize] = name;
     }
-    Ok(names.join(DRIVES_BETWEEN))
+    Ok(drives.join(DRIVES_BETWEEN))
 }
 
 /// The processors of a file of costs.
@@ -147,13 +148,42 @@ fn drive(
     Ok((Arc::new(model), format!("{name} {:08x}", crc32c::crc32c(text.as_bytes()))))
 }
 
-fn brick(source: &Source, form: &form::Brick, drive: Arc<DriveModel>) -> Result<BrickSpec, LabError> {
+/// What the fields of the disk are called in the file.
+struct Names {
+    disk: &'static str,
+    parts: &'static str,
+    scheduler: &'static str,
+    depth: &'static str,
+}
+
+fn names(form: &Form) -> Names {
+    match form.drive {
+        None => Names {
+            disk: "brick.disk",
+            parts: "brick.parts",
+            scheduler: "brick.scheduler",
+            depth: "brick.depth",
+        },
+        Some(_) => Names {
+            disk: "drive.model",
+            parts: "drive.parts",
+            scheduler: "drive.scheduler",
+            depth: "drive.depth",
+        },
+    }
+}
+
+fn brick(
+    (source, names): (&Source, &Names),
+    form: &form::Brick,
+    drive: Arc<DriveModel>,
+) -> Result<BrickSpec, LabError> {
     let options = match form.parts.as_str() {
         "full" => DriveOptions::FULL,
         "uncached" => DriveOptions::UNCACHED,
         "mechanics" => DriveOptions::MECHANICS,
         other => {
-            return Err(source.wrong("brick.parts", format!("'{other}' is not full, uncached or mechanics")));
+            return Err(source.wrong(names.parts, format!("'{other}' is not full, uncached or mechanics")));
         }
     };
     let turns = drive.revolution_ns().is_some();
@@ -164,15 +194,13 @@ fn brick(source: &Source, form: &form::Brick, drive: Arc<DriveModel>) -> Result<
         Some("clook") => Policy::Clook,
         Some("sptf") => Policy::Sptf,
         Some(other) => {
-            return Err(
-                source.wrong("brick.scheduler", format!("'{other}' is not fcfs, sstf, clook or sptf"))
-            );
+            return Err(source.wrong(names.scheduler, format!("'{other}' is not fcfs, sstf, clook or sptf")));
         }
     };
     let depth_max = if turns { 1 } else { 4096 };
     if !(1..=depth_max).contains(&form.depth) {
         let why = if turns { "a disk that turns takes 1 access at a time" } else { "give 1 to 4096" };
-        return Err(source.wrong("brick.depth", why));
+        return Err(source.wrong(names.depth, why));
     }
     let (depth, cache_bytes) = (form.depth, form.cache_bytes);
     let usual = BrickSpec::new(Arc::clone(&drive));
@@ -294,7 +322,7 @@ fn slowed(
 }
 
 fn length(form: &Form, load: &Load, scale: Scale, groups: u64) -> Length {
-    let is_trace = matches!(load, Load::Stream(_)) || form.length.seconds.is_some();
+    let is_trace = matches!(load, Load::Stream(_) | Load::Replayed { .. }) || form.length.seconds.is_some();
     let all = if is_trace { u64::MAX } else { REQUESTS * groups };
     let requests = form.length.requests.unwrap_or(all);
     Length { warmup: scale.of(form.length.warm_up), requests: scale.of(requests) }

@@ -10,6 +10,8 @@ use serde::Deserialize;
 pub(super) struct Form {
     pub(super) title: String,
     pub(super) workload: Workload,
+    /// One drive with its scheduler, in place of a cluster of bricks.
+    pub(super) drive: Option<Drive>,
     #[serde(default)]
     pub(super) cluster: Cluster,
     #[serde(default)]
@@ -69,6 +71,17 @@ pub(super) struct Brick {
     pub(super) journal_bytes: u64,
     /// Spread over the disk; as many as it has when absent.
     pub(super) data_bytes: Option<u64>,
+}
+
+/// A drive alone: requests come to its scheduler at once, and are answered when it has served them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Drive {
+    pub(super) model: String,
+    pub(super) parts: String,
+    /// fcfs for a device that does not turn, and sptf for a disk, when absent.
+    pub(super) scheduler: Option<String>,
+    pub(super) depth: u32,
 }
 
 /// A brick with another disk than the others.
@@ -133,6 +146,8 @@ pub(super) struct Show {
     pub(super) figures: Vec<String>,
     /// Also what clients see from one interval of so many seconds to the next.
     pub(super) window_s: Option<f64>,
+    /// Also how response times are distributed.
+    pub(super) cdf: bool,
 }
 
 impl Default for Cluster {
@@ -170,6 +185,13 @@ impl Default for Brick {
     }
 }
 
+impl Default for Drive {
+    fn default() -> Drive {
+        let Brick { disk: model, depth, .. } = Brick::default();
+        Drive { model, parts: "full".to_owned(), scheduler: None, depth }
+    }
+}
+
 impl Default for Length {
     fn default() -> Length {
         Length { warm_up: 1000, requests: None, seconds: None }
@@ -179,7 +201,7 @@ impl Default for Length {
 impl Default for Show {
     fn default() -> Show {
         let figures = ["throughput_iops", "response_ms", "response_p99_ms"];
-        Show { figures: figures.map(str::to_owned).into(), window_s: None }
+        Show { figures: figures.map(str::to_owned).into(), window_s: None, cdf: false }
     }
 }
 
@@ -201,13 +223,46 @@ impl Form {
             set(&mut table, field, value.clone())
                 .map_err(|why| source.wrong(&format!("vary.{field}"), why))?;
         }
+        if table.contains_key("drive")
+            && let Some(other) = OF_CLUSTERS.into_iter().find(|other| table.contains_key(*other))
+        {
+            let why = format!("stands beside [{other}]: a drive alone has no bricks; give one of the two");
+            return Err(source.wrong("drive", why));
+        }
         let form: Result<Form, _> = table.try_into();
-        form.map_err(|error| {
+        form.map(Form::with_drive).map_err(|error| {
             let said: Vec<String> =
                 combination.iter().map(|(field, value)| format!("{field} = {value}")).collect();
             let field = combination.last().map_or("vary", |(field, _)| field.as_str());
             source.wrong(field, format!("with {}: {}", said.join(", "), error.message()))
         })
+    }
+}
+
+/// Tables that a drive alone has no use for.
+const OF_CLUSTERS: [&str; 5] = ["cluster", "brick", "other", "incident", "processors"];
+
+impl Form {
+    /// A drive alone is a cluster of one brick that nothing lies before: no network, no journal, no cache but the drive's own.
+    fn with_drive(self) -> Form {
+        let Some(Drive { model, parts, scheduler, depth }) = self.drive.clone() else { return self };
+        let brick = Brick {
+            disk: model,
+            parts,
+            scheduler,
+            depth,
+            cache_bytes: 0,
+            journal_bytes: 0,
+            data_bytes: None,
+        };
+        let cluster = Cluster {
+            bricks: 1,
+            replicas: 1,
+            policy: "central".to_owned(),
+            one_way_us: 0.0,
+            ..Cluster::default()
+        };
+        Form { cluster, brick, ..self }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
-use crate::system::{FIGURES, P99_OVER_TIME, RATE_OVER_TIME, System};
+use crate::system::{DISTRIBUTION, FIGURES, P99_OVER_TIME, RATE_OVER_TIME, System};
 use form::Form;
 use source::Source;
 use std::collections::BTreeMap;
@@ -121,6 +121,14 @@ impl Experiment for Own {
         &self.form.title
     }
 
+    fn name(&self) -> &str {
+        &self.source.file
+    }
+
+    fn description(&self) -> Option<&str> {
+        Some(&self.source.text)
+    }
+
     fn assumptions(&self) -> Vec<&str> {
         Vec::new()
     }
@@ -147,16 +155,29 @@ impl Experiment for Own {
         let charts = self.form.show.figures.iter().map(|figure| self.chart(table, figure));
         let of_first_seed = runs.first().map_or(&[][..], |runs| &runs.runs);
         let named = |(labels, sample): &(Row, Sample)| (series_name(labels), sample.series.clone());
+        let cdf = self.form.show.cdf.then(|| self.cdf(of_first_seed));
         let over_time = self
             .form
             .show
             .window_s
             .map(|_| charts_over_time(&self.id, &of_first_seed.iter().map(named).collect::<Vec<_>>()));
-        charts.chain(over_time.into_iter().flatten()).collect()
+        charts.chain(cdf).chain(over_time.into_iter().flatten()).collect()
     }
 }
 
 impl Own {
+    /// How response times of each point are distributed.
+    fn cdf(&self, runs: &[(Row, Sample)]) -> Chart {
+        let one = |(labels, sample): &(Row, Sample)| {
+            let spots = sample.series[DISTRIBUTION].iter().map(|[x, y]| Spot { x: *x, y: *y, ci95: None });
+            Series { name: series_name(labels), spots: spots.collect() }
+        };
+        let (x, y) =
+            (Axis::new("response time", "ms").logarithmic(), Axis::new("share of requests not longer", ""));
+        let title = format!("{}: distribution of response times", self.form.title);
+        Chart::lines(&format!("{}.cdf", self.id), &title, x, y, runs.iter().map(one).collect())
+    }
+
     fn chart(&self, table: &Table, figure: &str) -> Chart {
         let (name, title) =
             (format!("{}.{figure}", self.id), format!("{}: {}", self.form.title, meaning(figure)));
@@ -179,7 +200,7 @@ impl Own {
         }
         series.iter_mut().for_each(|series| series.spots.sort_by(|one, other| one.x.total_cmp(&other.x)));
         match x_field {
-            Some(field) => Chart::lines(&name, &title, Axis::new(field, ""), y, series),
+            Some(field) => Chart::lines(&name, &title, axis_of_field(field), y, series),
             None => Chart::bars(&name, &title, y, vec![String::new()], series),
         }
     }
@@ -225,15 +246,49 @@ fn meaning(figure: &str) -> &'static str {
     FIGURES.iter().find(|(name, _)| *name == figure).map_or("", |(_, meaning)| meaning)
 }
 
+/// What a field that is varied means, and its unit.
+fn axis_of_field(field: &str) -> Axis {
+    let known = [
+        ("workload.per_second", "requests", "1/s"),
+        ("workload.rate", "requests", "1/s"),
+        ("workload.outstanding", "requests outstanding in each group", ""),
+        ("workload.speed_up", "speed of the trace, times its own", ""),
+        ("workload.threads.count", "threads in each group", ""),
+        ("workload.mix.reads", "share of reads", ""),
+        ("cluster.replicas", "copies", ""),
+        ("cluster.one_way_us", "one-way network latency", "µs"),
+        ("cluster.megabytes_per_second", "network bandwidth of a node", "MB/s"),
+        ("brick.cache_bytes", "cache of a brick", "bytes"),
+        ("brick.journal_bytes", "journal of a brick", "bytes"),
+        ("brick.depth", "accesses at a time of a disk", ""),
+        ("drive.depth", "accesses at a time", ""),
+    ];
+    match known.iter().find(|(name, ..)| *name == field) {
+        Some((_, label, unit)) => Axis::new(label, unit),
+        // Fields end in their unit, and come without their table.
+        None => axis(field.rsplit('.').find(|part| part.parse::<u32>().is_err()).unwrap_or(field)),
+    }
+}
+
 /// The figure's name without its unit, and the unit.
 fn axis(figure: &str) -> Axis {
-    let units = [("_iops", "IO/s"), ("_ms", "ms"), ("_per_second", "requests/s")];
+    let units = [
+        ("_iops", "IO/s"),
+        ("_ms", "ms"),
+        ("_s", "s"),
+        ("_bytes", "bytes"),
+        ("_percent", "%"),
+        ("_per_second", "requests/s"),
+    ];
     let found = units.iter().find(|(ending, _)| figure.ends_with(ending));
     Axis::new(&short(figure).replace('_', " "), found.map_or("", |(_, unit)| unit))
 }
 
 fn short(figure: &str) -> &str {
-    ["_iops", "_ms"].iter().find_map(|ending| figure.strip_suffix(ending)).unwrap_or(figure)
+    ["_iops", "_ms", "_s", "_bytes", "_percent"]
+        .iter()
+        .find_map(|ending| figure.strip_suffix(ending))
+        .unwrap_or(figure)
 }
 
 #[cfg(test)]

@@ -7,38 +7,83 @@ use std::fs::File;
 use std::path::PathBuf;
 use trace::{Description, Format, Options, Order, Reader, Record};
 
-/// Sectors from one device of a trace to the next: a tebibyte. Beyond the cluster's end addresses wrap around.
-const DEVICE_SECTORS: u64 = 1 << 31;
-
 /// A trace in a file.
 pub(super) struct Recorded {
     pub(super) path: PathBuf,
     pub(super) format: Option<Format>,
-    /// One unit of its times, in nanoseconds; the format's own when absent.
-    pub(super) unit_ns: Option<u64>,
-    /// What becomes of times that go backwards; as suits the format when absent.
-    pub(super) order: Option<Order>,
-    pub(super) speed_up: f64,
+    pub(super) timing: Timing,
+    pub(super) devices: Devices,
     pub(super) may_wrap: bool,
     /// The file's length and time of change: another file under the same name is another trace.
     pub(super) stamp: String,
 }
 
+/// When the requests of a trace come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    /// One unit of its times, in nanoseconds; the format's own when absent.
+    pub(super) unit_ns: Option<u64>,
+    /// What becomes of times that go backwards; as suits the format when absent.
+    pub(super) order: Option<Order>,
+    /// Requests a second in place of its times.
+    pub(super) rate: Option<f64>,
+    pub(super) speed_up: f64,
+}
+
+/// Where the devices of a trace lie in the cluster's address space: one behind the other by their numbers, this far apart.
+#[derive(Clone, Debug)]
+pub(super) struct Devices {
+    /// Which are taken, in this order; all when absent.
+    pub(super) taken: Option<Vec<u32>>,
+    pub(super) apart_sectors: u64,
+}
+
+impl Devices {
+    /// A device of these lies there; none where it is not taken.
+    fn place(&self, device: u32, sector: u64) -> Option<u64> {
+        let place = match &self.taken {
+            None => u64::from(device),
+            Some(taken) => taken.iter().position(|taken| *taken == device)? as u64,
+        };
+        Some(place.wrapping_mul(self.apart_sectors).wrapping_add(sector))
+    }
+}
+
+impl Recorded {
+    /// Whether its format has times.
+    ///
+    /// # Errors
+    /// When its beginning cannot be read.
+    pub(super) fn has_times(&self) -> Result<bool, String> {
+        Ok(self.reader()?.has_times())
+    }
+
+    fn reader(&self) -> Result<Reader, String> {
+        let name = self.path.display().to_string();
+        let file =
+            File::open(&self.path).map_err(|error| format!("cannot read the trace {name}: {error}"))?;
+        let Timing { unit_ns, order, rate: rate_per_s, .. } = self.timing;
+        let options = Options { format: self.format, unit_ns, order, rate_per_s, ..Options::default() };
+        Reader::open(&name, Box::new(file), options).map_err(|error| error.to_string())
+    }
+}
+
 impl Stream for Recorded {
     fn describe(&self) -> String {
         let format = self.format.map(|format| format.name());
-        let said = (format, self.unit_ns, self.order, self.speed_up, self.may_wrap);
+        let said = (format, self.timing, &self.devices, self.may_wrap);
         format!("{} {} {said:?}", self.path.display(), self.stamp)
     }
 
     fn open(&self, _: u64, seen: &SeenByAll) -> Result<Box<dyn Iterator<Item = Arrival>>, String> {
-        let name = self.path.display().to_string();
-        let file =
-            File::open(&self.path).map_err(|error| format!("cannot read the trace {name}: {error}"))?;
-        let options =
-            Options { format: self.format, unit_ns: self.unit_ns, order: self.order, ..Options::default() };
-        let reader = Reader::open(&name, Box::new(file), options).map_err(|error| error.to_string())?;
-        Ok(Box::new(Told { name, reader, speed_up: self.speed_up, seen: seen.clone() }))
+        let told = Told {
+            name: self.path.display().to_string(),
+            reader: self.reader()?,
+            devices: self.devices.clone(),
+            speed_up: self.timing.speed_up,
+            seen: seen.clone(),
+        };
+        Ok(Box::new(told))
     }
 
     fn may_wrap(&self) -> bool {
@@ -50,6 +95,7 @@ impl Stream for Recorded {
 struct Told {
     name: String,
     reader: Reader,
+    devices: Devices,
     speed_up: f64,
     seen: SeenByAll,
 }
@@ -58,11 +104,17 @@ impl Iterator for Told {
     type Item = Arrival;
 
     fn next(&mut self) -> Option<Arrival> {
-        match self.reader.next()? {
-            Ok(record) => Some(arrival(&record, self.speed_up)),
-            Err(error) => {
-                self.seen.borrow_mut().failure = Some(error.to_string());
-                None
+        loop {
+            match self.reader.next()? {
+                Ok(record) => {
+                    if let Some(sector) = self.devices.place(record.device, record.sector) {
+                        return Some(arrival(&record, sector, self.speed_up));
+                    }
+                }
+                Err(error) => {
+                    self.seen.borrow_mut().failure = Some(error.to_string());
+                    return None;
+                }
             }
         }
     }
@@ -88,12 +140,19 @@ impl Stream for Generated {
 
     fn open(&self, seed: u64, _: &SeenByAll) -> Result<Box<dyn Iterator<Item = Arrival>>, String> {
         let speed_up = self.speed_up;
-        Ok(Box::new(self.description.source(seed).map(move |record| arrival(&record, speed_up))))
+        let devices = Devices { taken: None, apart_sectors: APART_SECTORS };
+        let placed = move |record: Record| {
+            let sector = devices.place(record.device, record.sector)?;
+            Some(arrival(&record, sector, speed_up))
+        };
+        Ok(Box::new(self.description.source(seed).filter_map(placed)))
     }
 }
 
-fn arrival(record: &Record, speed_up: f64) -> Arrival {
-    let sector = u64::from(record.device).wrapping_mul(DEVICE_SECTORS).wrapping_add(record.sector);
+/// From one device to the next, of what is generated: a tebibyte.
+const APART_SECTORS: u64 = 1 << 31;
+
+fn arrival(record: &Record, sector: u64, speed_up: f64) -> Arrival {
     let at = Time((record.at_ns as f64 / speed_up) as u64);
     Arrival { at, sector, count: record.count, is_write: record.is_write }
 }

@@ -37,7 +37,7 @@ fn all_combinations_are_run_in_the_order_of_the_file() {
     let labels: Vec<String> = points.iter().map(|point| format!("{:?}", point.labels)).collect();
     assert_eq!(labels.len(), 4);
     assert!(labels[1].contains("claim") && labels[1].contains("8.0"), "{labels:?}");
-    let runner = Runner { jobs: 2, kept_in: None, build: String::new(), on_point: &|| () };
+    let runner = Runner { jobs: 2, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
     let samples = runner.run("mine", &points, &[1]).unwrap();
     assert!(samples[0].iter().all(|sample| sample.value("throughput_iops") > 10.0));
 }
@@ -51,7 +51,7 @@ fn without_a_journal_a_write_takes_as_long_as_its_disk() {
     );
     let own = parse(Path::new("mine.toml"), &text).expect("it makes sense");
     let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
-    let runner = Runner { jobs: 2, kept_in: None, build: String::new(), on_point: &|| () };
+    let runner = Runner { jobs: 2, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
     let samples = runner.run("mine", &points, &[1]).expect("it runs");
     let response_ms: Vec<f64> = samples[0].iter().map(|sample| sample.value("response_ms")).collect();
     // A seek and half a turn of the Atlas 10K, at both replicas at once; and a journal's answer.
@@ -69,7 +69,8 @@ fn postmark_runs_with_threads_of_every_form() {
         let text = with_workload(&workload).replacen("requests = 100", "seconds = 3", 1);
         let own = parse(Path::new("mine.toml"), &text).expect("it makes sense");
         let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
-        let runner = Runner { jobs: 2, kept_in: None, build: String::new(), on_point: &|| () };
+        let runner =
+            Runner { jobs: 2, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
         let samples = runner.run("mine", &points, &[1]).expect("it runs");
         let all = samples[0].iter().map(|sample| sample.value("requests_per_second"));
         assert!(all.into_iter().all(|requests| requests > 10.0), "{threads}");
@@ -224,7 +225,7 @@ fn one_core_and_many_print_the_same_bytes() {
     let own = parse(Path::new("mine.toml"), TEXT).unwrap();
     let options = crate::outcome::Options { seed: 3, seeds: 2, scale: Scale::Full, sensitivity: true };
     let print = |jobs| {
-        let runner = Runner { jobs, kept_in: None, build: String::new(), on_point: &|| () };
+        let runner = Runner { jobs, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
         let mut outcome = crate::outcome::run(&own, &own.parameters(), &options, &runner).unwrap();
         outcome.effort.wall_s = 0.0;
         serde_json::to_string(&outcome).unwrap()
@@ -242,7 +243,7 @@ fn a_trace_that_is_broken_in_the_middle_is_an_error_of_its_point() {
     let text = "title = \"t\"\n[workload]\nkind = \"trace\"\nfile = \"t.spc\"\nformat = \"spc\"\n[length]\nwarm_up = 0\n";
     let own = parse(&folder.path().join("t.toml"), text).unwrap();
     let points = own.points(&own.parameters(), Scale::Full).unwrap();
-    let runner = Runner { jobs: 1, kept_in: None, build: String::new(), on_point: &|| () };
+    let runner = Runner { jobs: 1, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
     let error = runner.run("t", &points, &[1]).unwrap_err().to_string();
     assert!(error.contains("t.spc") && error.contains("line 3"), "{error}");
 }
@@ -255,7 +256,7 @@ fn outcome(files: &[(&str, &str)], text: &str) -> Result<crate::outcome::Outcome
     files.iter().for_each(|(name, content)| std::fs::write(folder.path().join(name), content).unwrap());
     let own = parse(&folder.path().join("t.toml"), text)?;
     let options = crate::outcome::Options { seed: 1, seeds: 2, scale: Scale::Full, sensitivity: false };
-    let runner = Runner { jobs: 1, kept_in: None, build: String::new(), on_point: &|| () };
+    let runner = Runner { jobs: 1, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
     crate::outcome::run(&own, &own.parameters(), &options, &runner)
 }
 
@@ -298,4 +299,134 @@ fn what_is_odd_about_a_trace_is_noted_once_and_its_unit_can_be_said() {
         message.contains("brick.disk flash.toml") && message.contains("beyond the cluster's end"),
         "{message}"
     );
+}
+
+const DRIVE: &str = "title = \"A trace on two drives\"
+
+[workload]
+kind = \"trace\"
+file = \"FILE\"
+
+[drive]
+model = \"quantum-atlas-10k\"
+
+[length]
+warm_up = 0
+
+[vary]
+\"drive.model\" = [\"quantum-atlas-10k\", \"seagate-cheetah-9lp\"]
+\"drive.scheduler\" = [\"fcfs\", \"sptf\"]
+
+[show]
+figures = [\"response_ms\", \"throughput_iops\"]
+cdf = true
+";
+
+/// The text with a trace in a file beside it, of requests that come too fast for any order but the scheduler's.
+fn on_drives(folder: &Path, header: &str, line: impl Fn(u64) -> String, more: &str) -> String {
+    let mut text = format!("{header}\n");
+    (0..400).for_each(|at| text += &format!("{}\n", line(at)));
+    std::fs::write(folder.join("trace.csv"), text).expect("it is written");
+    DRIVE.replacen("file = \"FILE\"", &format!("file = \"trace.csv\"\n{more}"), 1)
+}
+
+fn sector(at: u64) -> u64 {
+    at * 7_919_993 % 17_000_000
+}
+
+#[test]
+fn a_trace_runs_on_two_drives_under_two_schedulers() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |at: u64| {
+        format!(
+            "{}.5,{},{},4096,{}",
+            at * 3,
+            if at.is_multiple_of(4) { "w" } else { "r" },
+            sector(at) * 512,
+            at % 2
+        )
+    };
+    let text =
+        on_drives(folder.path(), "time_ms,op,offset,size,device", line, "devices = [1]\ndevice_bytes = 4096");
+    let own = parse(&folder.path().join("mine.toml"), &text).expect("it makes sense");
+    let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
+    let path = folder.path().join("requests.csv");
+    let file = crate::requests::RequestsFile::create(&path, &points).expect("it can be written");
+    let runner =
+        Runner { jobs: 2, kept_in: None, build: String::new(), recorder: Some(&file), on_point: &|| () };
+    let options = crate::outcome::Options { seed: 1, seeds: 1, scale: Scale::Full, sensitivity: true };
+    let outcome = crate::outcome::run(&own, &own.parameters(), &options, &runner).expect("it runs");
+    // One of the two devices.
+    assert_eq!(file.finish().expect("it is written"), 4 * 200);
+    let figure = |at: usize| outcome.rows[at].get("response_ms").and_then(Cell::number).expect("a number");
+    assert!(figure(1) < figure(0) && figure(3) < figure(2), "{:?}", outcome.rows);
+    let cdf = outcome.charts.iter().find(|chart| chart.name == "mine.cdf").expect("it was asked for");
+    assert_eq!(cdf.series().len(), 4);
+    assert_eq!(outcome.provenance.points.len(), 4);
+    assert_eq!(outcome.provenance.description.as_deref(), Some(text.as_str()));
+    let lines = std::fs::read_to_string(&path).expect("it is there");
+    assert!(
+        lines.lines().nth(1).expect("a request").starts_with("quantum-atlas-10k,fcfs,1,"),
+        "{lines:.300}"
+    );
+}
+
+#[test]
+fn a_trace_without_times_needs_a_rate_or_a_number_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |at: u64| format!("r,{},8", sector(at));
+    let parsed = |more: &str| {
+        let text = on_drives(folder.path(), "op,sector,count", line, more);
+        parse(&folder.path().join("mine.toml"), &text)
+    };
+    let refused = |more: &str| parsed(more).err().expect("a mistake").to_string();
+    let message = refused("");
+    assert!(
+        message.contains("mine.toml:5: workload.file: ") && message.contains("has no times"),
+        "{message}"
+    );
+    assert!(
+        refused("rate = 50\noutstanding = 4").contains("workload.outstanding: stands beside workload.rate")
+    );
+    assert!(refused("rate = 50\nspeed_up = 4").contains("workload.speed_up: stands beside workload.rate"));
+    assert!(refused("rate = 0").contains("workload.rate: 0 is not between"));
+    assert!(refused("rate = 50\ndevices = []").contains("workload.devices: names none"));
+    assert!(refused("rate = 50\ndevice_bytes = 5").contains("workload.device_bytes: give a multiple"));
+    for more in ["rate = 50", "outstanding = 4"] {
+        let own = parsed(more).expect("it makes sense");
+        let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
+        let runner =
+            Runner { jobs: 2, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
+        let samples = runner.run("mine", &points, &[1]).expect("it runs");
+        let per_second = samples[0][0].value("requests_per_second");
+        match more {
+            "rate = 50" => assert!((45.0..55.0).contains(&per_second), "{per_second}"),
+            _ => assert!(per_second > 80.0, "{per_second}"),
+        }
+    }
+}
+
+#[test]
+fn what_measures_nothing_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        on_drives(folder.path(), "time_ms,op,sector,count", |at| format!("{at},r,{},8", sector(at)), "");
+    let text = text.replacen("warm_up = 0", "warm_up = 400", 1);
+    let own = parse(&folder.path().join("mine.toml"), &text).expect("it makes sense");
+    let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
+    let runner = Runner { jobs: 1, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
+    let message = runner.run("mine", &points, &[1]).unwrap_err().to_string();
+    assert!(message.contains("no request was measured"), "{message}");
+    let empty = DRIVE.replacen(
+        "kind = \"trace\"\nfile = \"FILE\"",
+        "kind = \"generate\"\ndescription = \"sap\"\nrequests = 0",
+        1,
+    );
+    assert!(
+        error(&empty).starts_with("mine.toml:6: workload.requests: 0 is not between"),
+        "{}",
+        error(&empty)
+    );
+    let both = DRIVE.replacen("[length]", "[brick]\ndepth = 1\n\n[length]", 1);
+    assert!(error(&both).contains("stands beside [brick]"), "{}", error(&both));
 }

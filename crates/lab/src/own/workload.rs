@@ -1,11 +1,11 @@
 //! `[workload]` of a user's file: closed and open loops, traces, generated traces, threads that come and go, Postmark.
 
 use super::Source;
-use super::records::{Generated, Recorded};
+use super::records::{Devices, Generated, Recorded, Timing};
 use super::source::number;
 use crate::error::LabError;
 use crate::system::Load;
-use base::BLOCK_U64;
+use base::{BLOCK_U64, SECTOR_BYTES};
 use core::time::Duration;
 use serde::Deserialize;
 use sim::timed::{Arrivals, Asks, Locality, Mix, Postmark, Sizes, Threads};
@@ -20,7 +20,7 @@ use trace::WINDOW_RECORDS;
 pub(super) struct Workload {
     /// closed, open, threads, postmark, trace or generate.
     kind: String,
-    /// closed: requests in each replica group.
+    /// closed, and trace without its times: requests in each replica group.
     outstanding: Option<u32>,
     /// open: requests to all groups together.
     per_second: Option<f64>,
@@ -45,6 +45,12 @@ pub(super) struct Workload {
     /// generate: as many as described when absent.
     requests: Option<u64>,
     speed_up: Option<f64>,
+    /// trace: requests a second, evenly, in place of its times.
+    rate: Option<f64>,
+    /// trace: which of its devices are taken; all when absent.
+    devices: Option<Vec<u32>>,
+    /// trace: from the beginning of one device to that of the next; a tebibyte when absent.
+    device_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -139,10 +145,13 @@ pub(super) fn load(source: &Source, folder: &Path, form: &Workload, room: Room) 
             let postmark = postmark(source, &form.postmark.clone().unwrap_or_default(), room)?;
             Load::Threads(threads(source, form, Asks::Postmark(postmark), room)?)
         }
-        "trace" => Load::Stream(Arc::new(recorded(source, folder, form)?)),
+        "trace" => trace_load(source, form, Arc::new(recorded(source, folder, form)?))?,
         _ => {
             let name = wanted(source, form, "description", form.description.clone())?;
             let all = described(source, folder, &name)?;
+            if let Some(requests) = form.requests {
+                number(source, "workload.requests", requests as f64, [1.0, 1e12])?;
+            }
             let description = form.requests.map_or(all.clone(), |requests| all.with_requests(requests));
             Load::Stream(Arc::new(Generated { description, speed_up: speed_up(source, form)? }))
         }
@@ -152,7 +161,7 @@ pub(super) fn load(source: &Source, folder: &Path, form: &Workload, room: Room) 
 /// A field that does not belong to the kind would be ignored: that is a mistake.
 fn check_fields(source: &Source, form: &Workload) -> Result<(), LabError> {
     let fields: &[(&str, bool, &[&str])] = &[
-        ("outstanding", form.outstanding.is_some(), &["closed"]),
+        ("outstanding", form.outstanding.is_some(), &["closed", "trace"]),
         ("per_second", form.per_second.is_some(), &["open"]),
         ("arrivals", form.arrivals.is_some(), &["open"]),
         ("mix", form.mix.is_some(), &["closed", "open", "threads"]),
@@ -163,6 +172,9 @@ fn check_fields(source: &Source, form: &Workload) -> Result<(), LabError> {
         ("time_unit", form.time_unit.is_some(), &["trace"]),
         ("order", form.order.is_some(), &["trace"]),
         ("beyond", form.beyond.is_some(), &["trace"]),
+        ("rate", form.rate.is_some(), &["trace"]),
+        ("devices", form.devices.is_some(), &["trace"]),
+        ("device_bytes", form.device_bytes.is_some(), &["trace"]),
         ("description", form.description.is_some(), &["generate"]),
         ("requests", form.requests.is_some(), &["generate"]),
         ("speed_up", form.speed_up.is_some(), &["trace", "generate"]),
@@ -191,6 +203,32 @@ fn speed_up(source: &Source, form: &Workload) -> Result<f64, LabError> {
     number(source, "workload.speed_up", form.speed_up.unwrap_or(1.0), [1e-6, 1e6])
 }
 
+/// A trace by its own times, by a rate, or as a closed loop. A trace without times needs one of the latter two.
+fn trace_load(source: &Source, form: &Workload, trace: Arc<Recorded>) -> Result<Load, LabError> {
+    let beside = |field: &str, other: &str| {
+        let why = format!("stands beside workload.{other}, which says when requests come: give one of them");
+        Err(source.wrong(&format!("workload.{field}"), why))
+    };
+    match (form.outstanding, form.rate, form.speed_up) {
+        (Some(_), Some(_), _) => beside("outstanding", "rate"),
+        (Some(_), _, Some(_)) => beside("speed_up", "outstanding"),
+        (_, Some(_), Some(_)) => beside("speed_up", "rate"),
+        (Some(outstanding), None, None) => {
+            number(source, "workload.outstanding", f64::from(outstanding), [1.0, 1e6])?;
+            Ok(Load::Replayed { outstanding, stream: trace })
+        }
+        (None, None, _) if !trace.has_times().map_err(|why| source.wrong("workload.file", why))? => {
+            let why = format!(
+                "{} has no times: say with workload.rate how many requests come a second, or with workload.outstanding how \
+                 many there are at a time",
+                trace.path.display()
+            );
+            Err(source.wrong("workload.file", why))
+        }
+        (None, _, _) => Ok(Load::Stream(trace)),
+    }
+}
+
 fn recorded(source: &Source, folder: &Path, form: &Workload) -> Result<Recorded, LabError> {
     let find = |name: &str| {
         let known: Vec<&str> = trace::Format::all().map(|format| format.name()).collect();
@@ -211,7 +249,17 @@ fn recorded(source: &Source, folder: &Path, form: &Workload) -> Result<Recorded,
             return Err(source.wrong("workload.beyond", format!("'{other}' is not wrap or refuse")));
         }
     };
-    Ok(Recorded { path, format, unit_ns, order, speed_up: speed_up(source, form)?, may_wrap, stamp })
+    let rate = form.rate.map(|rate| number(source, "workload.rate", rate, [1e-6, 1e9])).transpose()?;
+    let timing = Timing { unit_ns, order, rate, speed_up: speed_up(source, form)? };
+    if form.devices.as_ref().is_some_and(Vec::is_empty) {
+        return Err(source.wrong("workload.devices", "names none: give the numbers of some, as in [0, 2]"));
+    }
+    let device_bytes = form.device_bytes.unwrap_or(1 << 40);
+    if device_bytes < BLOCK_U64 || !device_bytes.is_multiple_of(BLOCK_U64) {
+        return Err(source.wrong("workload.device_bytes", format!("give a multiple of {BLOCK_U64}")));
+    }
+    let devices = Devices { taken: form.devices.clone(), apart_sectors: device_bytes / SECTOR_BYTES };
+    Ok(Recorded { path, format, timing, devices, may_wrap, stamp })
 }
 
 fn order(source: &Source, name: &str) -> Result<Order, LabError> {

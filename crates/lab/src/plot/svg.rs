@@ -21,15 +21,25 @@ const LABEL_LINE: f64 = 15.0;
 const FIGURE_WIDTH: f64 = 36.0;
 /// What a character of the legend is wide, on the safe side.
 const CHARACTER: f64 = 8.2;
+/// The same of the title.
+const TITLE_CHARACTER: f64 = 10.0;
+const TITLE_LINE: f64 = 20.0;
+/// Curves that are nowhere farther apart than this part of the axis are seen as one.
+const SEEN_APART: f64 = 0.004;
 
 /// The picture as a file's content.
 pub fn svg(chart: &Chart) -> String {
     let legend = legend(chart);
     let bottom = TOP + PLOT_HEIGHT;
     let below = BELOW + LABEL_LINE * extra_label_lines(chart) as f64;
-    let height = bottom + below + LEGEND_LINE * legend.lines as f64;
+    let title = lines_of(&chart.title, WIDTH - 2.0 * RIGHT, TITLE_CHARACTER);
+    let lower = TITLE_LINE * (title.len() - 1) as f64;
+    let height = lower + bottom + below + LEGEND_LINE * legend.lines as f64;
+    let mut heading = Page::default();
+    for (line, text) in title.iter().enumerate() {
+        heading.text(WIDTH / 2.0, 25.0 + TITLE_LINE * line as f64, "middle", "16", "bold", text);
+    }
     let mut page = Page::default();
-    page.text(WIDTH / 2.0, 25.0, "middle", "16", "bold", &chart.title);
     let y = vertical(chart);
     draw_vertical(&mut page, &y, &chart.y);
     match &chart.plot {
@@ -45,8 +55,10 @@ pub fn svg(chart: &Chart) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
          height=\"{height}\" role=\"img\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n\
-         <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{}</svg>\n",
+         <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{}\
+         <g transform=\"translate(0 {lower})\">\n{}</g></svg>\n",
         escaped(&chart.title),
+        heading.body,
         page.body
     )
 }
@@ -139,7 +151,10 @@ fn draw_lines(page: &mut Page, chart: &Chart, axis: &Axis, series: &[Series], y:
     let bottom = TOP + PLOT_HEIGHT;
     for (place, text) in x.ticks() {
         page.line([place, bottom], [place, bottom + 5.0], INK, 1.0);
-        page.text(place, bottom + 20.0, "middle", "13", "normal", &text);
+        // A long figure at the end of the axis would be cut.
+        let half = text.chars().count() as f64 * CHARACTER / 2.0;
+        let (at, anchor) = if place + half > WIDTH { (WIDTH - 4.0, "end") } else { (place, "middle") };
+        page.text(at, bottom + 20.0, anchor, "13", "normal", &text);
     }
     page.text((LEFT + WIDTH - RIGHT) / 2.0, bottom + 44.0, "middle", "14", "normal", &axis.text());
     for (at, series) in series.iter().enumerate() {
@@ -210,9 +225,14 @@ fn draw_bars(page: &mut Page, chart: &Chart, groups: &[String], series: &[Series
     }
 }
 
-/// The label of a group of bars: broken after commas and blanks where it is wider than the group.
+/// The label of a group of bars: broken where it is wider than the group.
 fn label_lines(name: &str, width: f64) -> Vec<String> {
-    let fits = |text: &str| text.chars().count() as f64 * CHARACTER <= width - 10.0;
+    lines_of(name, width - 10.0, CHARACTER)
+}
+
+/// A text broken after commas and blanks into lines that are no wider, as far as its words allow.
+fn lines_of(name: &str, width: f64, character: f64) -> Vec<String> {
+    let fits = |text: &str| text.trim_end().chars().count() as f64 * character <= width;
     let mut lines: Vec<String> = vec![String::new()];
     for word in name.split_inclusive([',', ' ']) {
         let last = lines.last_mut().expect("there is a first line");
@@ -243,7 +263,13 @@ fn legend(chart: &Chart) -> Legend {
         .series()
         .iter()
         .enumerate()
-        .map(|(at, series)| (series.name.clone(), legend_sample(style::of(&series.name, at), bars)))
+        .map(|(at, series)| {
+            let name = match covered(chart, at).filter(|_| !bars) {
+                Some(other) => format!("{} (as {other})", series.name),
+                None => series.name.clone(),
+            };
+            (name, legend_sample(style::of(&series.name, at), bars))
+        })
         .collect();
     if !chart.marks.is_empty() {
         items.push(("the paper's value".to_owned(), diamond(15.0, 0.0, INK)));
@@ -251,16 +277,34 @@ fn legend(chart: &Chart) -> Legend {
     let mut page = Page::default();
     let (mut x, mut line) = (LEFT, 0);
     for (name, sample) in items {
-        let width = 44.0 + name.chars().count() as f64 * CHARACTER + 14.0;
+        let parts = lines_of(&name, WIDTH - LEFT - 44.0, CHARACTER);
+        let longest = parts.iter().map(|part| part.chars().count()).max().unwrap_or(0);
+        let width = 44.0 + longest as f64 * CHARACTER + 14.0;
         if x > LEFT && x + width > WIDTH {
             (x, line) = (LEFT, line + 1);
         }
         let y = line as f64 * LEGEND_LINE + 4.0;
         let _ = writeln!(page.body, "<g transform=\"translate({x:.1} {y:.1})\">{sample}</g>");
-        page.text(x + 38.0, y + 4.5, "start", "13", "normal", &name);
+        for (at, part) in parts.iter().enumerate() {
+            page.text(x + 38.0, y + 4.5 + LEGEND_LINE * at as f64, "start", "13", "normal", part);
+        }
+        line += parts.len() - 1;
         x += width;
     }
     Legend { body: page.body, lines: line + 1 }
+}
+
+/// An earlier curve under this one, which nobody sees.
+fn covered(chart: &Chart, at: usize) -> Option<&str> {
+    let (y, mine) = (vertical(chart), &chart.series()[at].spots);
+    let is_same = |other: &&Series| {
+        other.spots.len() == mine.len()
+            && mine.len() > 1
+            && other.spots.iter().zip(mine).all(|(one, other)| {
+                one.x == other.x && (y.place(one.y) - y.place(other.y)).abs() <= SEEN_APART * PLOT_HEIGHT
+            })
+    };
+    chart.series()[..at].iter().find(is_same).map(|other| other.name.as_str())
 }
 
 fn legend_sample(style: Style, bars: bool) -> String {
@@ -301,4 +345,27 @@ fn diamond(x: f64, y: f64, colour: &str) -> String {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::Spot;
+
+    #[test]
+    fn titles_are_broken_between_words_and_covered_curves_are_named() {
+        let spots =
+            |offset: f64| (1..4).map(|x| Spot { x: f64::from(x), y: 100.0 + offset, ci95: None }).collect();
+        let series = [("one", 0.0), ("other", 0.1), ("third", 9.0)]
+            .map(|(name, offset)| Series { name: name.to_owned(), spots: spots(offset) });
+        let title = "Response times while one replica of each pair is slow for a quarter of the run, and then the other";
+        let chart = Chart::lines("x", title, Axis::new("x", ""), Axis::new("y", "ms"), series.into());
+        let drawn = svg(&chart);
+        let texts: Vec<&str> = drawn.lines().filter(|line| line.contains("font-weight=\"bold\"")).collect();
+        assert!(
+            texts.len() == 2 && texts[0].contains("slow for a") && !texts[0].contains("other</text>"),
+            "{texts:?}"
+        );
+        assert!(drawn.contains("other (as one)") && !drawn.contains("third (as"), "{drawn}");
+    }
 }

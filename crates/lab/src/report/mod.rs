@@ -60,6 +60,9 @@ fn section(outcome: &Outcome) -> Value {
 
 /// The command that makes this experiment's figures again.
 pub fn command(outcome: &Outcome) -> String {
+    if !outcome.provenance.command.is_empty() {
+        return format!("{} --plot", outcome.provenance.command);
+    }
     let seeds =
         if outcome.extent.seeds == 1 { String::new() } else { format!(" --seeds {}", outcome.extent.seeds) };
     let quick = if outcome.extent.quick { " --quick" } else { "" };

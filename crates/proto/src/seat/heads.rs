@@ -178,6 +178,16 @@ impl<T> Heads<T> {
         self.own(now).since(self.began)
     }
 
+    /// The sector of the device at which that byte of the disk lies; `None` for bytes that are not blocks.
+    pub fn sector_of(&self, offset: u64) -> Option<u64> {
+        self.access(offset, 1, false).map(|access| access.sector)
+    }
+
+    /// How many wait, without those at the device.
+    pub fn waiting(&self) -> usize {
+        self.claims.waiting()
+    }
+
     /// How many wait, or are at the device.
     pub fn len(&self) -> usize {
         self.claims.waiting() + self.serving.len()

@@ -22,7 +22,9 @@ pub(super) struct Job {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Serving {
     pub(super) job: Job,
-    since: Time,
+    pub(super) since: Time,
+    /// How many waited when it began.
+    pub(super) waiting: u32,
 }
 
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Disk {
     pub(super) claims: Claims<Device, Job>,
     journal_bytes: u64,
     journal_max: u64,
+    /// Whether writes are acknowledged when the disk has them.
+    pub(super) writes_through: bool,
     /// Writes that found no room in the journal.
     pub(super) blocked: VecDeque<Ref>,
     /// What it does: a place for each access that it takes at a time.
@@ -63,6 +67,7 @@ impl Disk {
             claims: Claims::new(config, device),
             journal_bytes: 0,
             journal_max: spec.journal_bytes,
+            writes_through: spec.writes_through,
             blocked: VecDeque::new(),
             serving: vec![None; spec.depth as usize],
             wake: None,
@@ -85,7 +90,8 @@ impl Disk {
     pub(super) fn begin(&mut self, now: Time, job: Job) -> (u32, Time) {
         let place = self.serving.iter().position(Option::is_none);
         let place = place.expect("the machine knows how many the disk takes");
-        self.serving[place] = Some(Serving { job, since: now });
+        let waiting = self.claims.waiting() as u32;
+        self.serving[place] = Some(Serving { job, since: now, waiting });
         (place as u32, base::Device::serve(self.claims.device_mut(), now, job.access))
     }
 

@@ -2,7 +2,8 @@
 //! queues at once. No machines can be it, and what machines measure is compared with it.
 //!
 //! A read waits at all disks of its group, and the disk that begins it takes it from the others at once. A write goes into the
-//! journals of all bricks of the group, is acknowledged after the last of them, and waits there for each disk. Messages take
+//! journals of all bricks of the group, is acknowledged after the last of them, and waits there for each disk; where bricks write through, it is
+//! acknowledged after the last disk. A group of one brick without a network is a drive and its scheduler, alone. Messages take
 //! their way, and are not counted.
 //!
 //! A run takes what [`crate::timed`] takes, and gives back the same. Reading order: `run` (clients, and the loop of events),
@@ -27,5 +28,19 @@ pub fn run(
     seed: u64,
 ) -> Result<Measured, ClusterError> {
     cluster.validate()?;
-    Ok(run::Run::new(cluster, workload, length, seed).run())
+    Ok(run::Run::new(cluster, workload, length, false, seed).run())
+}
+
+/// The same, with a record of each request in what was measured.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_recorded(
+    cluster: &Cluster,
+    workload: Workload,
+    length: Length,
+    seed: u64,
+) -> Result<Measured, ClusterError> {
+    cluster.validate()?;
+    Ok(run::Run::new(cluster, workload, length, true, seed).run())
 }

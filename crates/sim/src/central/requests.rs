@@ -1,5 +1,6 @@
 //! Requests that are not over: not answered yet, or written and not on all disks yet.
 
+use crate::timed::DiskAccess;
 use base::{BLOCK_U64, SECTOR_BYTES, Time};
 
 /// Sectors of a cached block.
@@ -35,6 +36,8 @@ pub(super) struct Request {
     pub(super) journaled: u32,
     /// Disks that hold it.
     pub(super) written: u32,
+    /// The disk that it waited for.
+    pub(super) access: Option<DiskAccess>,
 }
 
 impl Request {

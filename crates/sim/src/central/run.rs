@@ -8,6 +8,7 @@ use crate::timed::cluster::{BrickSpec, Cluster, Scheme};
 use crate::timed::measured::{Measured, Meter};
 use crate::timed::source::Source;
 use crate::timed::workload::{Length, Shape, Workload};
+use crate::timed::{DiskAccess, RequestRecord, ServedBy};
 use base::{BLOCK_U64, BrickId, Machine, Mechanics, SECTOR_BYTES, Time};
 use core::time::Duration;
 use model::Draw;
@@ -68,6 +69,8 @@ struct Progress {
     length: Length,
     /// Requests, those of the warm-up among them.
     answered: u64,
+    /// Whether no more of what is replayed is left to ask.
+    has_ended: bool,
     is_over: bool,
 }
 
@@ -92,7 +95,13 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(cluster: &'a Cluster, workload: Workload, length: Length, seed: u64) -> Run<'a> {
+    pub(super) fn new(
+        cluster: &'a Cluster,
+        workload: Workload,
+        length: Length,
+        keeps_requests: bool,
+        seed: u64,
+    ) -> Run<'a> {
         let mut draw = Draw::new(seed);
         let (groups, sectors) = groups(cluster);
         let mut phases = draw.fork();
@@ -104,7 +113,7 @@ impl<'a> Run<'a> {
         let cache_bytes: u64 = cluster.bricks.iter().map(|brick| brick.cache_bytes).sum();
         let mut run = Run {
             cluster,
-            progress: Progress { length, answered: 0, is_over: false },
+            progress: Progress { length, answered: 0, has_ended: false, is_over: false },
             queue: EventQueue::new(),
             disks,
             groups,
@@ -113,7 +122,7 @@ impl<'a> Run<'a> {
             cache: Lru::new(cache_bytes / BLOCK_U64),
             source: Source::new(workload, &mut draw),
             draw,
-            meter: Meter::new(Time::ZERO),
+            meter: Meter::new(Time::ZERO, keeps_requests),
             now: Time::ZERO,
             events: 0,
             effects: Vec::new(),
@@ -156,8 +165,7 @@ impl<'a> Run<'a> {
     // ---- clients ----
 
     fn begin_clients(&mut self) {
-        if let Source::Closed { outstanding, .. } = &self.source {
-            let outstanding = *outstanding;
+        if let Some(outstanding) = self.source.outstanding() {
             for group in 0..self.groups.len() as u32 {
                 (0..outstanding).for_each(|_| self.queue.push(Time::ZERO, Happening::Slot { group }));
             }
@@ -182,10 +190,12 @@ impl<'a> Run<'a> {
     }
 
     fn on_slot(&mut self, group: u32) {
-        if let Source::Closed { drawn, .. } = &mut self.source {
-            let shape = drawn.next(self.sectors);
-            self.ask(group, shape);
+        if let Some((group, shape)) = self.source.next_of_loop(group, self.groups.len() as u64, self.sectors)
+        {
+            return self.ask(group, shape);
         }
+        self.progress.has_ended |= matches!(self.source, Source::Replayed { .. });
+        self.note_end();
     }
 
     /// A client asks any one of the bricks.
@@ -203,6 +213,7 @@ impl<'a> Run<'a> {
             brick,
             journaled: 0,
             written: 0,
+            access: None,
         });
         let heard = if shape.is_write { Happening::Write { request } } else { Happening::Read { request } };
         self.queue.push(self.now + self.client_way(), heard);
@@ -213,7 +224,10 @@ impl<'a> Run<'a> {
         let Some(known) = self.requests.get_mut(request).filter(|known| !known.is_answered) else { return };
         known.is_answered = true;
         let known = *known;
-        self.meter.answered(self.now, known.is_write, self.now.0 - known.born.0);
+        let Request { born, group, sector, count, is_write, access, .. } = known;
+        let served_by = access.map_or(ServedBy::Memory, ServedBy::Disk);
+        let (asked, answered) = (born, self.now);
+        self.meter.answered(RequestRecord { asked, answered, group, sector, count, is_write, served_by });
         if known.is_write {
             self.release_written(request);
         } else {
@@ -228,7 +242,7 @@ impl<'a> Run<'a> {
         self.progress.answered += 1;
         self.progress.is_over |= self.progress.answered >= warmup.saturating_add(requests);
         if self.progress.answered == warmup {
-            self.meter = Meter::new(self.now);
+            self.meter = self.meter.anew(self.now);
             self.disks.iter_mut().for_each(|disk| disk.forget(self.now));
         }
         self.note_end();
@@ -236,7 +250,7 @@ impl<'a> Run<'a> {
 
     /// A stream is over when its last request is.
     fn note_end(&mut self) {
-        let has_ended = matches!(self.source, Source::Stream { next: None, .. });
+        let has_ended = self.progress.has_ended || matches!(self.source, Source::Stream { next: None, .. });
         self.progress.is_over |= has_ended && self.requests.is_empty();
     }
 
@@ -346,6 +360,14 @@ impl<'a> Run<'a> {
         let event = Event::Local { sector, is_write: true, item };
         self.disks[brick as usize].claims.step(self.now, event, &mut self.effects);
         self.settle(brick);
+        if !self.disks[brick as usize].writes_through {
+            self.tell_first(brick, request);
+        }
+    }
+
+    /// The first brick hears that this one has a write.
+    fn tell_first(&mut self, brick: u32, request: Ref) {
+        let Some(known) = self.requests.get(request) else { return };
         if brick == known.brick {
             self.on_journaled(request);
         } else {
@@ -363,9 +385,14 @@ impl<'a> Run<'a> {
     }
 
     /// A disk has written: the journal has room again.
-    fn on_written(&mut self, brick: u32, request: Ref) {
+    fn on_written(&mut self, brick: u32, request: Ref, access: DiskAccess) {
+        let writes_through = self.disks[brick as usize].writes_through;
         if let Some(known) = self.requests.get_mut(request) {
             known.written += 1;
+            if writes_through {
+                known.access = Some(access);
+                self.tell_first(brick, request);
+            }
             self.release_written(request);
         }
         while let Some(&next) = self.disks[brick as usize].blocked.front() {
@@ -410,10 +437,14 @@ impl<'a> Run<'a> {
     fn on_done(&mut self, brick: u32, place: u32) {
         let served = self.disks[brick as usize].end(self.now, place);
         self.disks[brick as usize].claims.step(self.now, Event::Done, &mut self.effects);
-        let request = served.job.request;
+        let (request, sector) = (served.job.request, served.job.access.sector);
+        let access =
+            DiskAccess { brick, sector, waiting: served.waiting, begun: served.since, done: self.now };
         if served.job.access.is_write {
-            self.on_written(brick, request);
-        } else if let Some(known) = self.requests.get(request) {
+            self.on_written(brick, request, access);
+        } else if let Some(known) = self.requests.get_mut(request) {
+            known.access = Some(access);
+            let known = *known;
             self.remember(&known);
             self.tell_client(brick, request, known.count);
         }

@@ -286,15 +286,15 @@ impl Scheme {
 /// How disks whose heads are seen claim. Others are served as bricks do it, whatever is set here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClaimOptions {
-    /// How much more than two one-way latencies before a disk is free its next access is chosen, in percent of one.
-    pub slack_percent: u64,
+    /// How much more than two one-way latencies before a disk is free its next access is chosen.
+    pub slack_ns: u64,
     /// See [`proto::distribute::claim::Config::hold_rotation_only`].
     pub hold_rotation_only: bool,
 }
 
 impl Default for ClaimOptions {
     fn default() -> ClaimOptions {
-        ClaimOptions { slack_percent: 10, hold_rotation_only: false }
+        ClaimOptions { slack_ns: 5_000, hold_rotation_only: false }
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Conditions {
     pub outstanding_max: Option<u32>,
     /// Whether all checkers watch: each message and step, and in the end what clients wrote and read, by what the protocol promises.
     pub is_judged: bool,
+    /// Whether a record of each request is kept.
+    pub keeps_requests: bool,
     /// Requests are counted by intervals of this length; not at all when it is zero.
     pub window: Duration,
     /// When the load ends at the latest.

@@ -31,9 +31,11 @@ impl Grain {
             {
                 Grain::Block
             }
-            Workload::Closed { .. } | Workload::Open { .. } | Workload::Threads(_) | Workload::Stream(_) => {
-                Grain::Sector
-            }
+            Workload::Closed { .. }
+            | Workload::Open { .. }
+            | Workload::Threads(_)
+            | Workload::Stream(_)
+            | Workload::Replayed { .. } => Grain::Sector,
         }
     }
 
@@ -44,6 +46,16 @@ impl Grain {
             Grain::Sector => SECTOR_BYTES,
             Grain::Blocks(count) => u64::from(count) * BLOCK_U64,
         }
+    }
+
+    /// The block in which a sector of the disk lies.
+    pub(super) fn block_of(self, sector: u64) -> u64 {
+        sector / self.block_sectors()
+    }
+
+    /// How many blocks so many sectors are.
+    pub(super) fn blocks(self, sectors: u32) -> u64 {
+        u64::from(sectors).div_ceil(self.block_sectors())
     }
 
     /// Whether blocks hold what was written, and not zeros.

@@ -131,7 +131,7 @@ impl Hardware {
         let claims = Config {
             policy: spec.policy,
             depth: spec.depth,
-            slack_ns: one_way_ns * options.slack_percent / 100,
+            slack_ns: if self.claims.is_some() { options.slack_ns } else { 0 },
             hold_rotation_only: options.hold_rotation_only,
             ..Config::disk(id, one_way_ns)
         };
@@ -232,19 +232,19 @@ impl ShelfDisk {
         }
     }
 
-    /// When its device is done with what it is asked now.
-    pub(crate) fn done(&mut self, now: Time, kind: &IoKind) -> Time {
+    /// From when to when its device serves what it is asked now.
+    pub(crate) fn serve(&mut self, now: Time, kind: &IoKind) -> [Time; 2] {
         let (offset, bytes, is_write) = match kind {
             IoKind::Read { offset, length, .. } => (*offset, *length as u64, false),
             IoKind::Write { offset, payload, .. } => (*offset, payload.len() as u64, true),
-            IoKind::Flush => return now,
+            IoKind::Flush => return [now, now],
         };
         self.blind.serve_background(now);
         let Blind { devices, free, served, .. } = &mut self.blind;
         let (start, done) = serve(devices.find(offset), free, now, (bytes, is_write));
         served.busy += done.since(start);
         *if is_write { &mut served.writes } else { &mut served.reads } += 1;
-        done
+        [start, done]
     }
 }
 

@@ -6,7 +6,8 @@ use super::grain::Grain;
 use super::measured::Measured;
 use super::measured::Meter;
 use super::packets::Packets;
-use super::requests::{Answered, Requests};
+use super::record::{DiskAccess, RequestRecord, ServedBy};
+use super::requests::{Answered, Requests, Sight};
 use super::routes::{Routes, Spread};
 use super::sharing::{Served, ServedByVolume};
 use super::source::Source;
@@ -15,7 +16,7 @@ use crate::checkers::Violation;
 use crate::world::World;
 use crate::world::event::{Event, Input};
 use crate::world::hosts::Task;
-use base::{BLOCK_U64, HashMap, NodeId, Payload, Time, VolumeId};
+use base::{BLOCK_U64, BrickId, HashMap, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;
 use model::{Draw, PowerCut};
@@ -134,6 +135,8 @@ struct Progress {
 struct Record {
     meter: Meter,
     packets: Packets,
+    /// What bricks are called in the cluster, by their ids.
+    bricks: Vec<usize>,
     /// Bytes of a message without content.
     message_bytes: u64,
     windows: Windows,
@@ -166,13 +169,9 @@ impl Arrivals {
         self.source.take(groups, self.sectors, &mut self.draw)
     }
 
-    /// What the next request of a closed loop asks for.
-    fn next_of_loop(&mut self, group: u32) -> Option<Shape> {
-        match &mut self.source {
-            Source::Threads(crews) => crews[group as usize].next(self.sectors),
-            Source::Closed { drawn, .. } => Some(drawn.next(self.sectors)),
-            Source::Open { .. } | Source::Stream { .. } => None,
-        }
+    /// What the next request of a closed loop asks for, and in which group.
+    fn next_of_loop(&mut self, group: u32, groups: u64) -> Option<(u32, Shape)> {
+        self.source.next_of_loop(group, groups, self.sectors)
     }
 }
 
@@ -201,8 +200,9 @@ impl Load {
                 refused: None,
             },
             record: Record {
-                meter: Meter::new(Time::ZERO),
+                meter: Meter::new(Time::ZERO, false),
                 packets: Packets::default(),
+                bricks: Vec::new(),
                 message_bytes,
                 windows: Windows::new(Time::ZERO, Duration::ZERO),
                 served: ServedByVolume::new(Time::ZERO, Duration::ZERO, 0),
@@ -219,6 +219,12 @@ impl Load {
     pub(super) fn spread_over(&mut self, spread: Spread, layout: Layout) {
         self.arrivals.spread = Some((spread, layout));
         self.arrivals.sectors = spread.sectors();
+    }
+
+    /// Which requests are one access of a disk. Bricks are those of the cluster, by their ids.
+    pub(super) fn see(&mut self, sight: Sight, bricks: &[usize]) {
+        self.requests.see(sight);
+        self.record.bricks = bricks.to_vec();
     }
 
     /// How clients with machines of their own reach volumes.
@@ -265,9 +271,21 @@ impl Load {
         Time(now.0 - self.arrivals.origin.0)
     }
 
+    fn since_load_began(&self, record: RequestRecord) -> RequestRecord {
+        let [asked, answered] = [record.asked, record.answered].map(|at| self.since_begin(at));
+        let served_by = match record.served_by {
+            ServedBy::Disk(access) => {
+                let [begun, done] = [access.begun, access.done].map(|at| self.since_begin(at));
+                ServedBy::Disk(DiskAccess { begun, done, ..access })
+            }
+            other => other,
+        };
+        RequestRecord { asked, answered, served_by, ..record }
+    }
+
     /// Measures from `now` on.
     pub(super) fn measure_from(&mut self, now: Time) {
-        self.record.meter = Meter::new(self.since_begin(now));
+        self.record.meter = self.record.meter.anew(self.since_begin(now));
     }
 
     /// A packet is sent.
@@ -304,13 +322,13 @@ impl Load {
     /// Begins now, under these conditions: what is to happen first.
     pub(super) fn begin(&mut self, now: Time, conditions: &Conditions) -> Vec<(Time, LoadEvent)> {
         (self.arrivals.origin, self.progress.last_answer) = (now, now);
-        self.measure_from(now);
+        self.record.meter = Meter::new(Time::ZERO, conditions.keeps_requests);
         self.record.windows = Windows::new(now, conditions.window);
         self.backlog.outstanding_max = conditions.outstanding_max.map_or(usize::MAX, |most| most as usize);
         self.record.witness = conditions.is_judged.then(|| Witness::new(conditions.protocol));
         let end = conditions.end.map(|after| (now + after, LoadEvent::End));
-        if let Source::Closed { outstanding, .. } = &self.arrivals.source {
-            let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
+        if let Some(count) = self.arrivals.source.outstanding() {
+            let slots = |group| (now, LoadEvent::Slots { group, count });
             return (0..self.ports.groups.len() as u32).map(slots).chain(end).collect();
         }
         if let Source::Threads(crews) = &self.arrivals.source {
@@ -362,11 +380,12 @@ impl Load {
 
     /// A request is answered. The group in which a slot is free now.
     fn on_answer(&mut self, now: Time, tag: u64) -> Option<u32> {
-        let Answered { group, bytes, is_write, response_ns, free } = self.requests.on_answer(now, tag)?;
-        let since_begin = self.since_begin(now);
-        self.record.meter.answered(since_begin, is_write, response_ns);
+        let Answered { record, free } = self.requests.on_answer(now, tag)?;
+        let (response_ns, grain) = (record.response_ns(), self.arrivals.grain);
+        let bytes = grain.blocks(record.count) * grain.block_bytes();
         self.record.windows.add(now, response_ns);
-        self.record.served.add(now, group, (bytes, response_ns));
+        self.record.served.add(now, record.group, (bytes, response_ns));
+        self.record.meter.answered(self.since_load_began(record));
         let progress = &mut self.progress;
         (progress.last_answer, progress.answered) = (now, progress.answered + 1);
         let Length { warmup, requests } = progress.length;
@@ -392,6 +411,13 @@ impl Load {
     fn end_with_the_last(&mut self) {
         let is_idle = self.requests.are_over() && self.backlog.waiting.is_empty();
         self.progress.is_over |= self.progress.has_ended && is_idle;
+    }
+
+    /// A disk begins an access at a block of a volume.
+    fn on_access(&mut self, (volume, block): (VolumeId, u64), is_write: bool, access: DiskAccess) {
+        if let Some(&group) = self.ports.names.get(&volume) {
+            self.requests.on_access((group, block, is_write), access);
+        }
     }
 
     /// A disk has written a block of a volume. The group in which a slot is free now.
@@ -487,9 +513,14 @@ impl World {
     /// A slot of a closed loop is free.
     fn ask_next(&mut self, group: u32) {
         let load = self.load.as_mut().expect("it has a load");
-        if let Some(shape) = load.arrivals.next_of_loop(group) {
+        let groups = load.ports.groups.len() as u64;
+        if let Some((group, shape)) = load.arrivals.next_of_loop(group, groups) {
             let now = Time(self.time.now_ns());
-            self.ask_for(now, group, shape);
+            return self.ask_for(now, group, shape);
+        }
+        if matches!(load.arrivals.source, Source::Replayed { .. }) {
+            load.progress.has_ended = true;
+            load.end_with_the_last();
         }
     }
 
@@ -567,6 +598,17 @@ impl World {
             self.ask_next(group);
         }
         self.ask_waiting();
+    }
+
+    /// A disk begins an access at this byte, from then to then.
+    pub(crate) fn on_shelf_access(&mut self, node: usize, offset: u64, is_write: bool, times: [Time; 2]) {
+        let Some(load) = self.load.as_mut() else { return };
+        let here = &self.nodes[node];
+        let (Some(place), Some(BrickId(id))) = (here.shelf_place(offset), here.brick()) else { return };
+        let Some(brick) = load.record.bricks.get(id as usize - 1) else { return };
+        let (sector, waiting) = here.shelf_queue(offset);
+        let [begun, done] = times;
+        load.on_access(place, is_write, DiskAccess { brick: *brick as u32, sector, waiting, begun, done });
     }
 
     /// A disk has written what begins at this byte.

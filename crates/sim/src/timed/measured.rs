@@ -3,6 +3,7 @@
 //! the time busy by the accesses counted. So throughput x service time = 1 - idle, exactly, for each brick and for all (for
 //! disks that take one access at a time).
 
+use super::record::{RequestRecord, ServedBy};
 use base::{Time, octaves};
 
 /// The kinds of messages between gateways and bricks, and among bricks. The ideal of one queue sends none.
@@ -69,6 +70,8 @@ pub struct Measured {
     pub moves: u64,
     /// The share of a stream's requests, in all, that lay beyond the cluster's end, where addresses begin anew.
     pub wrapped: f64,
+    /// Each request in the order of the answers, where that was asked for.
+    pub requests: Vec<RequestRecord>,
 }
 
 /// What clients were answered, and when.
@@ -81,8 +84,16 @@ pub struct Answered {
     pub read_response: Response,
     /// Of writes, until they are acknowledged.
     pub write_response: Response,
+    /// Of reads that needed a disk.
+    pub disk_read_response: Response,
+    /// Reads that a cache answered; not known where requests are several accesses.
+    pub memory_reads: Option<u64>,
+    /// How response times of all requests are distributed: milliseconds (at most 1.6% too high), and the share that did not take longer.
+    pub distribution: Vec<[f64; 2]>,
     /// Mean response times over the time measured: at most 512 intervals of equal length.
     pub series: Vec<Interval>,
+    /// The same of reads that needed a disk.
+    pub disk_read_series: Vec<Interval>,
 }
 
 /// What was sent.
@@ -185,7 +196,9 @@ impl Measured {
 
     /// The share of reads answered from memory.
     pub fn hit_rate(&self) -> f64 {
-        let hits: u64 = self.bricks.iter().map(|brick| brick.hits).sum();
+        // Several bricks may have the same read in memory, and each counts it.
+        let of_bricks = || self.bricks.iter().map(|brick| brick.hits).sum();
+        let hits: u64 = self.answered.memory_reads.unwrap_or_else(of_bricks);
         hits as f64 / (self.answered.reads.max(1)) as f64
     }
 
@@ -193,6 +206,7 @@ impl Measured {
     pub fn device_reads_per_read(&self) -> f64 {
         let (mut disk, mut hits) = (0, 0);
         self.bricks.iter().for_each(|brick| (disk, hits) = (disk + brick.reads, hits + brick.hits));
+        let hits = self.answered.memory_reads.unwrap_or(hits);
         disk as f64 / (self.answered.reads.saturating_sub(hits).max(1)) as f64
     }
 
@@ -251,6 +265,17 @@ impl Times {
             p999_ms: self.percentile_ms(0.999),
             max_ms: self.max_ns as f64 / 1e6,
         }
+    }
+
+    /// Milliseconds, and the share that is not longer.
+    fn distribution(&self) -> Vec<[f64; 2]> {
+        let mut seen = 0;
+        let point = |(bucket, count): (usize, &u32)| {
+            seen += u64::from(*count);
+            let ms = octaves::greatest::<PARTS>(bucket).min(self.max_ns) as f64 / 1e6;
+            (*count > 0).then_some([ms, seen as f64 / self.count as f64])
+        };
+        self.buckets.iter().enumerate().filter_map(point).collect()
     }
 
     fn percentile_ms(&self, share: f64) -> f64 {
@@ -324,22 +349,32 @@ pub(crate) struct Meter {
     pub(crate) requests: u64,
     pub(crate) reads: Times,
     pub(crate) writes: Times,
+    disk_reads: Times,
+    /// Reads from memory, and those of which it is not known.
+    memory_reads: u64,
+    unknown_reads: u64,
     traffic: Traffic,
     pub(crate) contention: Contention,
-    series: Series,
+    /// Of all requests, and of reads that needed a disk.
+    series: [Series; 2],
+    kept: Option<Vec<RequestRecord>>,
 }
 
 impl Meter {
-    /// Measures from `since` on.
-    pub(crate) fn new(since: Time) -> Meter {
+    /// Measures from `since` on. Where it keeps records, of each request.
+    pub(crate) fn new(since: Time, keeps_requests: bool) -> Meter {
         Meter {
             since,
             requests: 0,
             reads: Times::new(),
             writes: Times::new(),
+            disk_reads: Times::new(),
+            memory_reads: 0,
+            unknown_reads: 0,
             traffic: Traffic::default(),
             contention: Contention::default(),
-            series: Series::new(since),
+            series: [Series::new(since), Series::new(since)],
+            kept: keeps_requests.then(Vec::new),
         }
     }
 
@@ -348,11 +383,30 @@ impl Meter {
         self.traffic.bytes[usize::from(!kind.carries_data())] += bytes;
     }
 
-    pub(crate) fn answered(&mut self, now: Time, is_write: bool, response_ns: u64) {
-        self.series.add(now, response_ns);
+    pub(crate) fn answered(&mut self, record: RequestRecord) {
+        let (now, response_ns) = (record.answered, record.response_ns());
+        let [all, disk_reads] = &mut self.series;
+        all.add(now, response_ns);
         self.requests += 1;
-        let times = if is_write { &mut self.writes } else { &mut self.reads };
+        let times = if record.is_write { &mut self.writes } else { &mut self.reads };
         times.add(response_ns);
+        match record.served_by {
+            _ if record.is_write => {}
+            ServedBy::Disk(_) => {
+                self.disk_reads.add(response_ns);
+                disk_reads.add(now, response_ns);
+            }
+            ServedBy::Memory => self.memory_reads += 1,
+            ServedBy::Several => self.unknown_reads += 1,
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.push(record);
+        }
+    }
+
+    /// The same, measuring from `since` on.
+    pub(crate) fn anew(&self, since: Time) -> Meter {
+        Meter::new(since, self.kept.is_some())
     }
 
     /// All that was counted until `now`; bricks and what the schemes count are the caller's.
@@ -373,13 +427,18 @@ impl Meter {
                 response: all.response(),
                 read_response: self.reads.response(),
                 write_response: self.writes.response(),
-                series: self.series.intervals(),
+                disk_read_response: self.disk_reads.response(),
+                memory_reads: (self.unknown_reads == 0).then_some(self.memory_reads),
+                distribution: all.distribution(),
+                series: self.series[0].intervals(),
+                disk_read_series: self.series[1].intervals(),
             },
             bricks: Vec::new(),
             traffic: self.traffic,
             contention: self.contention,
             moves: 0,
             wrapped: 0.0,
+            requests: self.kept.unwrap_or_default(),
         }
     }
 }

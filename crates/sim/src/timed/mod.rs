@@ -5,7 +5,7 @@
 //! [shelf](crate::shelf) for its disk.
 //!
 //! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `grain` (what a block is), `hardware` (what the cluster is
-//! built of), `background` (who else uses its disks), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load`, `requests` and `routes` (what is asked of it), `packets` (what is counted of what machines
+//! built of), `background` (who else uses its disks), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load`, `requests`, `record` and `routes` (what is asked of it, and what became of it), `packets` (what is counted of what machines
 //! say), `conditions` (what happens to it, and what checkers and clients see), this file; [`objects`] (one client that puts and gets large objects, in
 //! the place of a load).
 
@@ -22,6 +22,7 @@ pub mod objects;
 mod packets;
 mod policy;
 mod postmark;
+mod record;
 mod requests;
 mod routes;
 mod scattered;
@@ -62,6 +63,8 @@ use proto::fair::Shares;
 use proto::layout::Layout;
 use proto::seat::Turns;
 use proto::seat::heads;
+pub use record::{DiskAccess, RequestRecord, ServedBy};
+use requests::Sight;
 use routes::Routes;
 pub use routes::Spread;
 pub use sharing::{Served, Sharing, VolumeSpec};
@@ -252,7 +255,7 @@ fn check_victims(cluster: &Cluster, conditions: &Conditions) -> Result<(), Timed
 /// When a write leaves the loop; there is none to leave where requests come whatever became of those before.
 fn write_release(cluster: &Cluster, workload: &Workload) -> WriteRelease {
     match workload {
-        Workload::Closed { .. } => cluster.write_release,
+        Workload::Closed { .. } | Workload::Replayed { .. } => cluster.write_release,
         Workload::Open { .. } | Workload::Threads(_) | Workload::Stream(_) => WriteRelease::Nvram,
     }
 }
@@ -382,6 +385,13 @@ impl Timed {
         let message_bytes = cluster.network.message_bytes;
         let mut load = Load::new(workload, length, release, (sectors, grain), message_bytes, draw);
         *load.routes() = Routes::new(cluster.machines.clients);
+        let is_one_access = placed.plans.iter().all(|(layout, _)| layout.data() == 1);
+        let sight = match is_one_access && conditions.spread.is_none() && placed.sharing.is_none() {
+            false => Sight::Nothing,
+            true if cluster.bricks.iter().all(|brick| brick.writes_through) => Sight::All,
+            true => Sight::Reads,
+        };
+        load.see(sight, order);
         if let (Some(spread), Some((layout, _))) = (conditions.spread, placed.plans.first()) {
             load.spread_over(spread, *layout);
         }

@@ -4,6 +4,7 @@ use super::cluster::WriteRelease;
 use super::conditions::Seen;
 use super::grain::Grain;
 use super::load::Port;
+use super::record::{DiskAccess, RequestRecord, ServedBy};
 use super::workload::Shape;
 use base::{HashMap, Time};
 use std::collections::VecDeque;
@@ -15,10 +16,9 @@ struct Asked {
     group: u32,
     /// The node that was asked.
     node: usize,
-    /// The blocks in the group's volume: the first, and how many.
-    block: u64,
-    blocks: u64,
-    is_write: bool,
+    shape: Shape,
+    /// The access of a disk that answers it, as far as is known.
+    access: Option<DiskAccess>,
     is_answered: bool,
     is_released: bool,
     /// How many bricks hold each block, and disks that have what was written.
@@ -29,12 +29,20 @@ struct Asked {
 /// A request that was just answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
-    pub(super) group: u32,
-    pub(super) bytes: u64,
-    pub(super) is_write: bool,
-    pub(super) response_ns: u64,
+    /// In the world's time.
+    pub(super) record: RequestRecord,
     /// The group in which a slot of a closed loop is free with it.
     pub(super) free: Option<u32>,
+}
+
+/// Which requests are one access of a disk that is seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sight {
+    /// None: several make one.
+    Nothing,
+    /// Reads; writes are answered by a journal.
+    Reads,
+    All,
 }
 
 pub(super) struct Requests {
@@ -42,7 +50,11 @@ pub(super) struct Requests {
     /// Whether a write is open until all disks have it, whenever its slot is free.
     lasts_to_disks: bool,
     grain: Grain,
+    /// Which requests are seen to be one access of a disk.
+    sight: Sight,
     open: HashMap<u64, Asked>,
+    /// Requests that are not answered, by group, first block, and whether they are writes.
+    unanswered: HashMap<(u32, u64, bool), Vec<u64>>,
     /// Writes that are not on all disks yet, by group and block, in the order in which they were asked.
     writing: HashMap<(u32, u64), VecDeque<u64>>,
     last_tag: u64,
@@ -52,14 +64,27 @@ pub(super) struct Requests {
 
 impl Requests {
     pub(super) fn new(release: WriteRelease, grain: Grain) -> Requests {
-        let (open, writing) = (HashMap::default(), HashMap::default());
-        let lasts_to_disks = release != WriteRelease::Nvram;
-        Requests { release, lasts_to_disks, grain, open, writing, last_tag: 0, lost: Vec::new() }
+        Requests {
+            release,
+            lasts_to_disks: release != WriteRelease::Nvram,
+            grain,
+            sight: Sight::Nothing,
+            open: HashMap::default(),
+            unanswered: HashMap::default(),
+            writing: HashMap::default(),
+            last_tag: 0,
+            lost: Vec::new(),
+        }
     }
 
     /// From now on writes are open until all disks have them.
     pub(super) fn last_to_disks(&mut self) {
         self.lasts_to_disks = true;
+    }
+
+    /// Which requests are one access of a disk: answers tell which one.
+    pub(super) fn see(&mut self, sight: Sight) {
+        self.sight = sight;
     }
 
     /// How many are open.
@@ -92,16 +117,19 @@ impl Requests {
             born: now,
             group,
             node,
-            block: shape.sector / self.grain.block_sectors(),
-            blocks: u64::from(shape.count).div_ceil(self.grain.block_sectors()),
-            is_write: shape.is_write,
+            shape,
+            access: None,
             is_answered: false,
             is_released: false,
             holders,
             written: 0,
         };
-        if asked.is_write && self.lasts_to_disks {
-            self.writing.entry((group, asked.block)).or_default().push_back(self.last_tag);
+        let block = self.grain.block_of(shape.sector);
+        if shape.is_write && self.lasts_to_disks {
+            self.writing.entry((group, block)).or_default().push_back(self.last_tag);
+        }
+        if self.sight == Sight::All || self.sight == Sight::Reads && !shape.is_write {
+            self.unanswered.entry((group, block, shape.is_write)).or_default().push(self.last_tag);
         }
         self.open.insert(self.last_tag, asked);
         self.last_tag
@@ -109,8 +137,9 @@ impl Requests {
 
     /// A request as checkers see it.
     pub(super) fn seen(&self, tag: u64) -> Option<Seen> {
-        let Asked { born, group, block, blocks, is_write, .. } = *self.open.get(&tag)?;
-        Some(Seen { tag, group, block, blocks, is_write, born })
+        let Asked { born, group, shape: Shape { sector, count, is_write }, .. } = *self.open.get(&tag)?;
+        let block = self.grain.block_of(sector);
+        Some(Seen { tag, group, block, blocks: self.grain.blocks(count), is_write, born })
     }
 
     /// All that are not answered: those that are lost, and the others in the order in which they were asked.
@@ -121,7 +150,10 @@ impl Requests {
     /// Those that were asked at this node and are not answered will not be. The group of each.
     pub(super) fn lose(&mut self, node: usize) -> Vec<u32> {
         let lost = self.waiting(|asked| asked.node == node);
-        lost.iter().for_each(|seen| _ = self.open.remove(&seen.tag));
+        for seen in &lost {
+            self.open.remove(&seen.tag);
+            self.is_no_more_unanswered(seen.tag, (seen.group, seen.block, seen.is_write));
+        }
         let groups = lost.iter().map(|seen| seen.group).collect();
         self.lost.extend(lost);
         groups
@@ -143,15 +175,41 @@ impl Requests {
     pub(super) fn on_answer(&mut self, now: Time, tag: u64) -> Option<Answered> {
         let asked = self.open.get_mut(&tag).filter(|asked| !asked.is_answered)?;
         asked.is_answered = true;
-        let Asked { born, group, blocks, is_write, .. } = *asked;
+        let Asked { born, group, shape: Shape { sector, count, is_write }, access, .. } = *asked;
+        self.is_no_more_unanswered(tag, (group, self.grain.block_of(sector), is_write));
         let free = if is_write && self.lasts_to_disks {
             self.release_written(tag)
         } else {
             self.open.remove(&tag);
             Some(group)
         };
-        let bytes = blocks * self.grain.block_bytes();
-        Some(Answered { group, bytes, is_write, response_ns: now.0 - born.0, free })
+        let served_by = match access.filter(|access| access.done <= now) {
+            Some(access) => ServedBy::Disk(access),
+            None if self.sight != Sight::Nothing => ServedBy::Memory,
+            None => ServedBy::Several,
+        };
+        let record = RequestRecord { asked: born, answered: now, group, sector, count, is_write, served_by };
+        Some(Answered { record, free })
+    }
+
+    fn is_no_more_unanswered(&mut self, tag: u64, place: (u32, u64, bool)) {
+        if let Some(tags) = self.unanswered.get_mut(&place) {
+            tags.retain(|other| *other != tag);
+            if tags.is_empty() {
+                self.unanswered.remove(&place);
+            }
+        }
+    }
+
+    /// A disk begins an access at a block of a group. A read is answered by the first disk that has it, a write by the last one.
+    pub(super) fn on_access(&mut self, (group, block, is_write): (u32, u64, bool), access: DiskAccess) {
+        let Requests { unanswered, open, .. } = self;
+        for tag in unanswered.get(&(group, block, is_write)).into_iter().flatten() {
+            let Some(asked) = open.get_mut(tag) else { continue };
+            if asked.access.is_none_or(|known| (known.done < access.done) == is_write) {
+                asked.access = Some(access);
+            }
+        }
     }
 
     /// A disk has written a block of a group. The group, where a slot is free with it.
@@ -170,8 +228,9 @@ impl Requests {
         let is_enough = asked.written >= self.release.needed(asked.holders as usize);
         let is_due = is_enough && !asked.is_released;
         asked.is_released = is_enough;
-        let Asked { group, block, holders, written, .. } = *asked;
+        let Asked { group, shape, holders, written, .. } = *asked;
         if written >= holders {
+            let block = self.grain.block_of(shape.sector);
             self.open.remove(&tag);
             if let Some(tags) = self.writing.get_mut(&(group, block)) {
                 tags.retain(|other| *other != tag);

@@ -17,6 +17,7 @@ pub(crate) enum Source {
     Open { moments: Moments, drawn: Drawn },
     Threads(Vec<Crew>),
     Stream { records: Box<dyn Iterator<Item = Arrival>>, next: Option<Arrival>, told: Told },
+    Replayed { outstanding: u32, records: Box<dyn Iterator<Item = Arrival>>, told: Told },
 }
 
 /// The requests of an open workload or a stream, by rising time, as a cluster of one group is asked for them: what clients of real daemons ask
@@ -50,13 +51,16 @@ impl Source {
                 Source::Threads(threads.into_iter().map(|threads| Crew::new(threads, draw.fork())).collect())
             }
             Workload::Stream(records) => Source::Stream { records, next: None, told: Told::default() },
+            Workload::Replayed { outstanding, requests: records } => {
+                Source::Replayed { outstanding, records, told: Told::default() }
+            }
         }
     }
 
     /// When the next request comes of a load that does not wait for answers. None when no more come.
     pub(crate) fn next_at(&mut self) -> Option<Time> {
         match self {
-            Source::Closed { .. } | Source::Threads(_) => None,
+            Source::Closed { .. } | Source::Threads(_) | Source::Replayed { .. } => None,
             Source::Open { moments, .. } => Some(moments.next()),
             Source::Stream { records, next, .. } => {
                 *next = records.next();
@@ -68,7 +72,7 @@ impl Source {
     /// The request that comes then: its group, of so many of `sectors` each, and what it asks for.
     pub(crate) fn take(&mut self, groups: u64, sectors: u64, draw: &mut Draw) -> Option<(u32, Shape)> {
         match self {
-            Source::Closed { .. } | Source::Threads(_) => None,
+            Source::Closed { .. } | Source::Threads(_) | Source::Replayed { .. } => None,
             Source::Open { drawn, .. } => Some((draw.below(groups) as u32, drawn.next(sectors))),
             Source::Stream { next, told, .. } => {
                 next.as_ref().map(|record| told.place(record, groups, sectors))
@@ -76,10 +80,32 @@ impl Source {
         }
     }
 
+    /// How many requests are outstanding in each group of a load that waits for answers, but for that of threads.
+    pub(crate) fn outstanding(&self) -> Option<u32> {
+        match self {
+            Source::Closed { outstanding, .. } | Source::Replayed { outstanding, .. } => Some(*outstanding),
+            Source::Open { .. } | Source::Threads(_) | Source::Stream { .. } => None,
+        }
+    }
+
+    /// What is asked for when a slot is free in a group, and in which group: of what is replayed the next, wherever it lies.
+    pub(crate) fn next_of_loop(&mut self, group: u32, groups: u64, sectors: u64) -> Option<(u32, Shape)> {
+        match self {
+            Source::Threads(crews) => crews[group as usize].next(sectors).map(|shape| (group, shape)),
+            Source::Closed { drawn, .. } => Some((group, drawn.next(sectors))),
+            Source::Replayed { records, told, .. } => {
+                records.next().map(|record| told.place(&record, groups, sectors))
+            }
+            Source::Open { .. } | Source::Stream { .. } => None,
+        }
+    }
+
     /// The share of a stream's requests that were beyond the cluster's end.
     pub(crate) fn wrapped(&self) -> f64 {
         match self {
-            Source::Stream { told, .. } => told.wrapped as f64 / told.requests.max(1) as f64,
+            Source::Stream { told, .. } | Source::Replayed { told, .. } => {
+                told.wrapped as f64 / told.requests.max(1) as f64
+            }
             Source::Closed { .. } | Source::Threads(_) | Source::Open { .. } => 0.0,
         }
     }

@@ -31,6 +31,8 @@ pub enum Workload {
     Threads(Vec<Threads>),
     /// Requests that come as they are told.
     Stream(Box<dyn Iterator<Item = Arrival>>),
+    /// The same without their times: always so many of them outstanding for each replica group, an answer followed by the next in their order.
+    Replayed { outstanding: u32, requests: Box<dyn Iterator<Item = Arrival>> },
 }
 
 impl fmt::Debug for Workload {
@@ -42,6 +44,7 @@ impl fmt::Debug for Workload {
             }
             Workload::Threads(threads) => write!(f, "Threads {threads:?}"),
             Workload::Stream(_) => f.write_str("Stream"),
+            Workload::Replayed { outstanding, .. } => write!(f, "Replayed {{ {outstanding} }}"),
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::timed::{Load, Watch};
 use crate::trace::Trace;
 use crate::units::MS;
 use crate::workload::Workload;
-use base::{ClientId, Depth, GatewayId, NodeId};
+use base::{ClientId, Depth, GatewayId, NodeId, Time};
 use bytes::Bytes;
 use cabinet::Cabinet;
 use event::{Event, Input, Moved, Output};
@@ -365,10 +365,14 @@ impl World {
             IoKind::Read { length, .. } => (now_ns, Moved::Read(*length as u64)),
             IoKind::Flush => (now_ns, Moved::Nothing),
         };
-        let done_ns = match due {
-            Some(due) => self.nodes[node].world(due).max(begins_ns),
-            None => self.nodes[node].shelf_done_ns(disk, begins_ns, &io.kind),
+        let [begun_ns, done_ns] = match due {
+            Some(due) => [now_ns, self.nodes[node].world(due).max(begins_ns)],
+            None => self.nodes[node].shelf_serves_ns(disk, begins_ns, &io.kind),
         };
+        if let IoKind::Read { offset, .. } | IoKind::Write { offset, .. } = &io.kind {
+            let times = [begun_ns, done_ns].map(Time);
+            self.on_shelf_access(node, *offset, matches!(moved, Moved::Written { .. }), times);
+        }
         self.time.at(done_ns, Event::Shelf { node, life, disk, token: io.token, moved });
     }
 

@@ -7,7 +7,10 @@ use super::role::Role;
 use crate::checkers::bounded::WAKES_MAX;
 use crate::timed::ShelfDisk;
 use crate::units::SECOND;
-use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, ObjectVersion, Payload, Time, VolumeId};
+use base::{
+    BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, ObjectVersion, Payload, SECTOR_BYTES, Time,
+    VolumeId,
+};
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use model::Clock;
@@ -222,10 +225,10 @@ impl Node {
         self.shelves = shelves;
     }
 
-    /// When such a disk is done with what it is asked now.
-    pub(super) fn shelf_done_ns(&mut self, disk: usize, now_ns: u64, kind: &IoKind) -> u64 {
-        let done = self.shelves[disk].done(self.clock.local(now_ns), kind);
-        self.clock.world(done)
+    /// From when to when such a disk serves what it is asked now.
+    pub(super) fn shelf_serves_ns(&mut self, disk: usize, now_ns: u64, kind: &IoKind) -> [u64; 2] {
+        let times = self.shelves[disk].serve(self.clock.local(now_ns), kind);
+        times.map(|at| self.clock.world(at))
     }
 
     /// How much of the time for which its disks were busy is still to come at this moment.
@@ -262,6 +265,13 @@ impl Node {
     /// Which block of which volume lies at this byte of its first disk.
     pub(crate) fn shelf_place(&self, offset: u64) -> Option<(VolumeId, u64)> {
         self.shelves.first()?.place(offset)
+    }
+
+    /// Where that is on its first disk, in sectors, and how many accesses wait there; none where they come in their order.
+    pub(crate) fn shelf_queue(&self, offset: u64) -> (u64, u32) {
+        let heads = self.machine().and_then(|machine| machine.heads().first());
+        let seen = heads.and_then(|heads| Some((heads.sector_of(offset)?, heads.waiting() as u32)));
+        seen.unwrap_or((offset / SECTOR_BYTES, 0))
     }
 
     /// Content is on its first disk from now on, without an access.

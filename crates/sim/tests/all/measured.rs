@@ -7,8 +7,8 @@ use proto::distribute::lard::LardConfig;
 use proto::heads::Policy;
 use sim::central;
 use sim::timed::{
-    Arrival, Arrivals, BrickSpec, Cluster, Groups, Length, Measured, Message, Mix, Scheme, Sizes, Workload,
-    WriteRelease, run,
+    Arrival, Arrivals, BrickSpec, Cluster, Conditions, Groups, Length, Measured, Message, Mix, RequestRecord,
+    Scheme, ServedBy, Sizes, Workload, WriteRelease, live_through, run,
 };
 use std::sync::Arc;
 
@@ -408,4 +408,127 @@ fn lard_forgets_no_home_while_there_is_room() {
     let scaled = LardConfig { scale: 0.05, ..config };
     let measured = closed(&Cluster::uniform(atlas(), 4, 4, Scheme::Lard(scaled)), 0.9, 2000);
     assert!(measured.moves > 0);
+}
+
+fn recorded(cluster: &Cluster, workload: Workload, length: Length) -> Measured {
+    let conditions = Conditions { keeps_requests: true, ..Conditions::default() };
+    live_through(cluster, workload, length, &conditions, 3).expect("a sound cluster").measured
+}
+
+/// What must be true of every record: times follow one another, and what the meter says is what the records add up to.
+fn assert_records(measured: &Measured) {
+    let requests = &measured.requests;
+    assert_eq!(requests.len() as u64, measured.answered.requests);
+    assert!(requests.is_sorted_by_key(|request| request.answered));
+    for request in requests {
+        let ServedBy::Disk(access) = request.served_by else { continue };
+        let times = [request.asked, access.begun, access.done, request.answered];
+        assert!(times.is_sorted(), "{request:?}");
+    }
+    let mean_ms = |is_meant: &dyn Fn(&RequestRecord) -> bool| {
+        let meant: Vec<u64> =
+            requests.iter().filter(|request| is_meant(request)).map(RequestRecord::response_ns).collect();
+        meant.iter().sum::<u64>() as f64 / meant.len().max(1) as f64 / 1e6
+    };
+    let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-6, "{one} {other}");
+    close(mean_ms(&|_| true), measured.answered.response.mean_ms);
+    close(mean_ms(&RequestRecord::is_disk_read), measured.answered.disk_read_response.mean_ms);
+    let last = measured.answered.distribution.last().expect("something was answered");
+    assert!(last[1] == 1.0 && measured.answered.distribution.is_sorted_by_key(|[_, share]| *share));
+}
+
+#[test]
+fn records_tell_which_reads_a_cache_answered_and_which_disk_the_others() {
+    let hot = Mix { locality: sim::timed::Locality::Hot { share: 0.9, space: 0.0001 }, ..Mix::random(0.8) };
+    let mut cluster = Cluster::uniform(atlas(), 4, 2, scheme("claim"));
+    cluster.bricks.iter_mut().for_each(|brick| brick.cache_bytes = 64 << 20);
+    let length = Length { warmup: 200, requests: 2000 };
+    let measured = recorded(&cluster, Workload::Closed { outstanding: 4, mix: hot }, length);
+    assert_records(&measured);
+    let (mut memory, mut disk) = (0u64, 0u64);
+    for request in &measured.requests {
+        match request.served_by {
+            ServedBy::Memory if request.is_write => {}
+            ServedBy::Memory => {
+                memory += 1;
+                assert!(request.response_ns() < 1_000_000, "{request:?}");
+            }
+            ServedBy::Disk(access) => {
+                disk += 1;
+                assert!(!request.is_write, "writes are answered by journals");
+                assert_eq!(access.brick / 2, request.group, "{request:?}");
+            }
+            ServedBy::Several => panic!("copies are one access: {request:?}"),
+        }
+    }
+    assert!(memory > 200 && disk > 200, "{memory} {disk}");
+    assert_eq!(measured.answered.memory_reads, Some(memory));
+    let reads: u64 = measured.bricks.iter().map(|brick| brick.reads).sum();
+    assert!(disk.abs_diff(reads) * 20 < reads, "{disk} answers of disks, which have read {reads} times");
+}
+
+#[test]
+fn a_drive_alone_serves_what_is_replayed_one_after_the_other() {
+    // With one outstanding request nothing waits; with several, the scheduler shortens the way.
+    let alone = |policy, outstanding| {
+        let brick = BrickSpec { policy, writes_through: true, ..atlas() };
+        let mut cluster = Cluster::uniform(brick, 1, 1, Scheme::Central);
+        (cluster.network.one_way_ns, cluster.network.client_one_way_ns) = (0, 0);
+        let mut draw = model::Draw::new(5);
+        let requests: Vec<Arrival> = (0..1000)
+            .map(|at| Arrival {
+                at: Time(0),
+                sector: draw.below(17_000_000),
+                count: 8,
+                is_write: at % 3 == 0,
+            })
+            .collect();
+        let workload = Workload::Replayed { outstanding, requests: Box::new(requests.into_iter()) };
+        central::run_recorded(&cluster, workload, Length { warmup: 0, requests: u64::MAX }, 1)
+            .expect("a sound cluster")
+    };
+    let one = alone(Policy::Sptf, 1);
+    assert_records(&one);
+    assert_eq!(one.answered.requests, 1000);
+    for pair in one.requests.windows(2) {
+        assert_eq!(pair[0].answered, pair[1].asked, "the next is asked with the answer");
+    }
+    for request in &one.requests {
+        let ServedBy::Disk(access) = request.served_by else { panic!("nothing else serves: {request:?}") };
+        assert_eq!(
+            (access.begun, access.done, access.waiting),
+            (request.asked, request.answered, 0),
+            "{request:?}"
+        );
+        assert_eq!(access.sector, request.sector);
+    }
+    let [fcfs, sptf] = [Policy::Fcfs, Policy::Sptf].map(|policy| alone(policy, 16));
+    assert_eq!(sptf.answered.requests, 1000);
+    assert_records(&sptf);
+    assert!(
+        sptf.throughput_iops() > fcfs.throughput_iops() * 1.4,
+        "{} {}",
+        sptf.throughput_iops(),
+        fcfs.throughput_iops()
+    );
+}
+
+#[test]
+fn machines_replay_as_many_at_a_time_as_they_are_told_to() {
+    let cluster = Cluster::uniform(atlas(), 2, 2, scheme("claim"));
+    let requests = (0..500u64).map(|at| Arrival {
+        at: Time(0),
+        sector: at * 31_337 % 17_000_000,
+        count: 8,
+        is_write: false,
+    });
+    let workload = Workload::Replayed { outstanding: 4, requests: Box::new(requests) };
+    let measured = recorded(&cluster, workload, Length { warmup: 0, requests: u64::MAX });
+    assert_records(&measured);
+    assert_eq!(measured.answered.requests, 500);
+    let under_way = |at: Time| {
+        measured.requests.iter().filter(|request| request.asked <= at && at < request.answered).count()
+    };
+    let middle = measured.requests[250].answered;
+    assert_eq!(under_way(middle), 4);
 }

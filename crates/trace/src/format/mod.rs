@@ -6,6 +6,7 @@ mod arc;
 mod blkparse;
 pub(crate) mod brickwork;
 mod cloudphysics;
+mod columns;
 mod disksim;
 mod etw;
 mod keys;
@@ -35,6 +36,8 @@ const ALL: &[&Entry] = &[
     &blkparse::ENTRY,
     &msr::ENTRY,
     &systor::ENTRY,
+    &columns::TIMED,
+    &columns::UNTIMED,
     &spc::ENTRY,
     &disksim::MILLISECONDS,
     &disksim::NANOSECONDS,

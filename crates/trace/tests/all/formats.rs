@@ -166,3 +166,36 @@ fn names_are_found_and_differ() {
     names.dedup();
     assert_eq!((names.len(), Format::find("none").is_none()), (count, true));
 }
+
+#[test]
+fn a_table_names_its_columns_in_any_order() {
+    let text = b"op, Offset, size, time_ms, pid, device, response_us\nread,4096,8192,0.5,17,3,250\nW,8191,2,1.25,17,0,\n";
+    let records = read("columns", text);
+    assert_eq!(records[0], record(0, 3, 8, 16, false, Some(250_000)), "times count from the first request");
+    // Bytes 8191 and 8192 lie in two sectors.
+    assert_eq!(records[1], record(750_000, 0, 15, 2, true, None));
+    let sectors = read("columns", b"timestamp,lba,blocks,rw\n10.5,77,8,w\n");
+    assert_eq!(sectors, [record(0, 0, 77, 8, true, None)]);
+    let untimed = read("columns-without-times", b"sector,count,op\n5,8,r\n9,8,w\n");
+    assert_eq!(untimed, [record(0, 0, 5, 8, false, None), record(0, 0, 9, 8, true, None)]);
+}
+
+#[test]
+fn a_table_that_names_too_little_or_twice_is_refused_by_its_first_line() {
+    let said = |name: &str, text: &[u8]| {
+        let options = Options { format: Format::find(name), ..Options::default() };
+        let mut reader = Reader::open("my.csv", Box::new(Cursor::new(text.to_vec())), options).unwrap();
+        reader.find_map(Result::err).expect("a mistake").to_string()
+    };
+    for (name, text, why) in [
+        ("columns", &b"time_s,op,sector\n"[..], "no column is named count"),
+        ("columns", b"time_s,sector,count\n", "no column is named op"),
+        ("columns", b"op,sector,count\n", "none is named time_s"),
+        ("columns", b"time_s,time_ms,op,sector,count\n", "a second column for what `time_ms` says"),
+        ("columns", b"time_s,op,sector,count\n1,r,x,8\n", "field `sector`"),
+        ("columns", b"time_s,op,sector,count\n1,r,8\n", "field `count` is missing"),
+    ] {
+        let message = said(name, text);
+        assert!(message.contains(why) && message.starts_with("my.csv, line "), "{message}");
+    }
+}

@@ -5,7 +5,7 @@ use super::plan::{self, Plan};
 use super::predict::Prediction;
 use lab::cell::Row;
 use lab::claim::{Claim, shape};
-use lab::outcome::{Effort, Extent, Outcome, Subject};
+use lab::outcome::{Effort, Extent, Outcome, Provenance, Subject};
 use std::time::Duration;
 
 pub(super) struct Comparison {
@@ -51,6 +51,7 @@ pub(super) fn outcome(plan: &Plan, comparisons: &[Comparison], wall: Duration) -
         extent: Extent { seeds: 1, quick: plan.quick },
         sensitivity: Vec::new(),
         notes: notes(plan),
+        provenance: Provenance::default(),
         charts: Vec::new(),
     }
 }

@@ -14,6 +14,7 @@ use clap::Subcommand;
 use lab::experiment::{Experiment, Scale};
 use lab::outcome::{self, Outcome};
 use lab::parameters::Parameters;
+use lab::requests::RequestsFile;
 use lab::runner::Runner;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -137,17 +138,29 @@ impl Manner {
         Ok(parameters)
     }
 
-    /// Runs one experiment with a progress bar, keeping its points in `folder`.
-    fn run(&self, experiment: &dyn Experiment, folder: Option<&Path>) -> Result<Outcome> {
+    /// Runs one experiment with a progress bar, keeping its points in `folder`, and its requests in a file if there is one for them.
+    fn run(
+        &self,
+        experiment: &dyn Experiment,
+        folder: Option<&Path>,
+        requests: Option<&Path>,
+    ) -> Result<Outcome> {
         let (parameters, options) = (self.parameters(experiment)?, self.options());
         let total = outcome::point_count(experiment, &parameters, &options)?;
         let bar = crate::output::progress(total, experiment.id(), false);
         let on_point = || bar.inc(1);
         let kept_in = folder.map(lab::files::points);
-        let runner = Runner { jobs: self.threads(), kept_in, build: build(), on_point: &on_point };
+        let file = requests
+            .map(|path| RequestsFile::create(path, &experiment.points(&parameters, options.scale)?))
+            .transpose()?;
+        let (jobs, recorder) = (self.threads(), file.as_ref());
+        let runner = Runner { jobs, kept_in, build: build(), recorder, on_point: &on_point };
         let outcome = outcome::run(experiment, &parameters, &options, &runner);
         bar.finish_and_clear();
-        Ok(outcome?)
+        let mut outcome = outcome?;
+        outcome.provenance.command = format!("brickwork lab run {}{}", experiment.name(), self.flags());
+        file.map(RequestsFile::finish).transpose()?;
+        Ok(outcome)
     }
 
     fn threads(&self) -> usize {

@@ -34,7 +34,7 @@ pub(super) struct Report {
 pub(super) fn run(global: &Global, args: &Report) -> Result<ExitCode> {
     let mut outcomes = Vec::new();
     for experiment in experiments(&args.ids)? {
-        let outcome = args.manner.run(experiment.as_ref(), args.keep.as_deref())?;
+        let outcome = args.manner.run(experiment.as_ref(), args.keep.as_deref(), None)?;
         if let Some(folder) = &args.keep {
             lab::files::write(folder, &outcome, true)?;
         }

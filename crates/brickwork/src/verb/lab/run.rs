@@ -1,13 +1,13 @@
 //! `brickwork lab run`.
 
-use super::{Manner, experiments, show};
+use super::{Manner, build, experiments, show};
 use crate::global::Global;
 use crate::live::table1::{self, ASSUMPTIONS, Plan};
 use crate::live::{dsfq, own};
 use crate::output;
 use anyhow::{Context, Result, ensure};
 use lab::dsfq::live::Figure;
-use lab::outcome::Outcome;
+use lab::outcome::{Outcome, Provenance};
 use lab::parameters::Parameters;
 use model::host::Machine;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,7 @@ Examples:
   brickwork lab run retrieval.fig15 --measured --jobs 1
   brickwork lab run retrieval.fig12 --trace exchange=Exchange/
   brickwork lab run mine.toml --plot
+  brickwork lab run mine.toml --requests-out requests.parquet
   brickwork lab run dsptf.table1 --live --dilate 4
   brickwork lab run dsfq.fig8 --live --plot
   brickwork lab run mine.toml --live --costs costs.toml
@@ -64,6 +65,10 @@ pub(super) struct Run {
     /// Write tables and outcomes here, and go on from what is there
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write a line for each request: when it was asked and answered, its address and size, whether memory or a disk served it, where on
+    /// that disk, and how many accesses waited there. FILE.parquet is Parquet, any other name comma-separated values
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
+    requests_out: Option<PathBuf>,
     /// Run on real daemons on this machine, beside the simulation (dsptf.table1, dsfq.fig8, dsfq.fig9a, dsfq.fig12, or a file of one's own)
     #[arg(long, conflicts_with = "seeds")]
     pub(super) live: bool,
@@ -84,8 +89,15 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
     }
     let folder = args.out.clone().or_else(|| args.plot.then(|| PathBuf::from(FOLDER)));
     let mut all_hold = true;
-    for (at, experiment) in experiments(&args.ids)?.iter().enumerate() {
-        let outcome = args.manner.run(experiment.as_ref(), folder.as_deref())?;
+    let experiments = experiments(&args.ids)?;
+    ensure!(
+        args.requests_out.is_none() || experiments.len() == 1,
+        "--requests-out takes one experiment at a time: tables of several do not fit together, and {} were named",
+        experiments.len()
+    );
+    for (at, experiment) in experiments.iter().enumerate() {
+        let outcome =
+            args.manner.run(experiment.as_ref(), folder.as_deref(), args.requests_out.as_deref())?;
         if global.json {
             output::print_json(&serde_json::to_value(&outcome)?);
         } else {
@@ -99,6 +111,9 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
             if !global.json {
                 println!("\nWrote {} to {}.", output::count(written.len() as u64, "file"), folder.display());
             }
+        }
+        if let Some(path) = args.requests_out.as_ref().filter(|_| !global.json) {
+            println!("\nWrote the requests to {}.", path.display());
         }
         all_hold &= outcome.claims.iter().all(|claim| claim.holds);
     }
@@ -132,6 +147,7 @@ fn live(global: &Global, args: &Run) -> Result<ExitCode> {
             None => table1_live(args)?,
         }
     };
+    let outcome = Outcome { provenance: live_provenance(args), ..outcome };
     if global.json {
         output::print_json(&serde_json::to_value(&outcome)?);
     } else {
@@ -146,6 +162,16 @@ fn live(global: &Global, args: &Run) -> Result<ExitCode> {
     }
     let all_hold = outcome.claims.iter().all(|claim| claim.holds);
     Ok(if args.check && !all_hold { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// How a live run came to be; what it depends on is in its table and notes.
+fn live_provenance(args: &Run) -> Provenance {
+    let mut command = format!("brickwork lab run {} --live{}", args.ids.join(" "), args.manner.flags());
+    if args.dilate > 1 {
+        command += &format!(" --dilate {}", args.dilate);
+    }
+    args.costs.iter().for_each(|costs| command += &format!(" --costs {}", costs.display()));
+    Provenance { program: build(), command, ..Provenance::default() }
 }
 
 /// A file of `lab calibrate`.
