@@ -1,9 +1,10 @@
 //! Finds a smaller run with the same violation.
 //!
-//! A run is cut where that leaves the violation: behind the last turn that it takes, then by whole groups of turns, then by delta
+//! A run is cut where that leaves the violation: behind the last turn that it takes, then by all turns of a kind, then by delta
 //! debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002) over faults and over operations;
-//! the cluster is made simpler, and times in which nothing is done are made short. That is repeated until nothing helps any more. A turn that is left out changes the
-//! delays of all packets after it, so that a violation that depends on a rare order of packets shrinks less than others.
+//! the cluster is made simpler, and times in which nothing is done are made short. That is repeated until nothing helps any more.
+//! A turn that is left out changes the delays of all packets after it, so that a violation that depends on a rare order of packets
+//! shrinks less than others.
 
 use crate::options::{Options, Shape, VolumePlan};
 use crate::schedule::{By, Schedule, Turn};
@@ -65,13 +66,14 @@ pub fn shrink(
     let mut search = Search { best: full, is_stopped: false, attempt };
     while !search.is_stopped {
         let before = search.best.clone();
+        // What shortens the run most comes first: each later attempt then costs less.
         search.cut_behind();
-        search.end_faults_early(shape.phases.safety_ns);
-        search.leave_out_groups();
-        search.simplify(&shape);
+        search.leave_out_kinds();
         search.leave_out_each(is_fault);
+        search.end_faults_early(shape.phases.safety_ns);
         search.leave_out_each(is_operation);
         search.close_gaps();
+        search.simplify(&shape);
         if search.best == before {
             break;
         }
@@ -187,16 +189,11 @@ impl Search<'_> {
         }
     }
 
-    /// Leaves out all turns of a kind, and all of an actor.
-    fn leave_out_groups(&mut self) {
+    /// Leaves out all turns of a kind.
+    fn leave_out_kinds(&mut self) {
         let kinds: BTreeSet<By> = self.best.turns.iter().map(|turn| turn.by).collect();
         for by in kinds {
             self.keep(|turn| turn.by != by);
-        }
-        let actors: BTreeSet<(By, usize)> =
-            self.best.turns.iter().map(|turn| (turn.by, turn.actor)).collect();
-        for actor in actors {
-            self.keep(|turn| (turn.by, turn.actor) != actor);
         }
     }
 

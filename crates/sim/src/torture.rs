@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    fn set_up(&mut self) -> Result<(), Violation> {
+    pub(crate) fn set_up(&mut self) -> Result<(), Violation> {
         self.add_directory();
         self.add_bricks(1..=u64::from(self.shape.bricks))?;
         for _ in 0..self.shape.gateways {
@@ -286,7 +286,7 @@ impl World {
                 (left, since_ns) = (left_now, self.time.now_ns());
             }
             let verdict = live::check_answered(&unanswered, self.time.now_ns(), healed_ns, LIVE_NS);
-            self.judge(verdict);
+            self.judge(verdict.map_err(|violation| violation.with(&self.why_oldest_waits())));
             if self.time.now_ns() > since_ns + 10 * LIVE_NS {
                 self.judge(Err(Violation::new(
                     "live",

@@ -42,6 +42,13 @@ impl Violation {
         Violation { checker, what: what.into(), place: place.to_owned() }
     }
 
+    /// The same, with more that is known of it.
+    #[must_use]
+    pub fn with(self, more: &[String]) -> Violation {
+        let what = more.iter().fold(self.what, |what, line| format!("{what}\n  {line}"));
+        Violation { what, ..self }
+    }
+
     /// Whether the other one breaks the same promise in the same way, be it elsewhere.
     pub fn is_like(&self, other: &Violation) -> bool {
         self.checker == other.checker && self.place == other.place

@@ -726,8 +726,8 @@ impl World {
     }
 
     fn await_objects_for(&mut self, most_ns: u64) {
-        let oldest_ns = |world: &World| world.named.as_ref().and_then(|named| named.actors.oldest_ns());
-        self.await_ends("an object", oldest_ns, most_ns);
+        let oldest = |world: &World| world.named.as_ref().and_then(|named| named.actors.oldest());
+        self.await_ends("an object", oldest, most_ns);
     }
 }
 

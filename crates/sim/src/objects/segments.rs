@@ -249,9 +249,8 @@ impl World {
     }
 
     fn await_segments(&mut self) {
-        let oldest_ns =
-            |world: &World| world.segments.as_ref().and_then(|segments| segments.actors.oldest_ns());
-        self.await_ends("a segment", oldest_ns, LIVE_NS);
+        let oldest = |world: &World| world.segments.as_ref().and_then(|segments| segments.actors.oldest());
+        self.await_ends("a segment", oldest, LIVE_NS);
     }
 }
 
