@@ -53,15 +53,22 @@ pub(super) struct Shrink {
 
 impl Shrink {
     fn options(&self) -> Result<Options> {
-        let options = self.run.options()?;
-        #[cfg(feature = "planted")]
-        if let Some(name) = self.plant.as_deref() {
-            if !sim::plants::NAMES.contains(&name) {
-                bail!("no bug is named '{name}'; there are {}", sim::plants::NAMES.join(", "));
+        Ok(Options { plant: self.plant()?, ..self.run.options()? })
+    }
+
+    #[cfg(feature = "planted")]
+    fn plant(&self) -> Result<Option<String>> {
+        match &self.plant {
+            Some(name) if !sim::plants::NAMES.contains(&name.as_str()) => {
+                bail!("no bug is named '{name}'; there are {}", sim::plants::NAMES.join(", "))
             }
-            return Ok(Options { plant: Some(name.to_owned()), ..options });
+            plant => Ok(plant.clone()),
         }
-        Ok(options)
+    }
+
+    #[cfg(not(feature = "planted"))]
+    fn plant(&self) -> Result<Option<String>> {
+        Ok(None)
     }
 }
 
