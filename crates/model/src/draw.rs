@@ -17,6 +17,11 @@ impl Draw {
         Draw::new(self.bits())
     }
 
+    /// What all further draws depend on: [`Draw::new`] of it draws the same.
+    pub fn state(&self) -> u64 {
+        self.0.get_seed()
+    }
+
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.u64(..)

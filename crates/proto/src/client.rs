@@ -155,6 +155,13 @@ impl Client {
         self.gateway.filter(|_| self.attaching.is_none())
     }
 
+    /// A request that is not answered yet: under which id it is asked, of whom it was asked last, and when. For people who look
+    /// for what holds it up.
+    pub fn outstanding(&self, tag: u64) -> Option<(RequestId, Option<GatewayId>, Time)> {
+        let (&sequence, request) = self.outstanding.iter().find(|(_, request)| request.tag == tag)?;
+        Some((RequestId { client: self.config.id, sequence }, request.asked, request.sent))
+    }
+
     fn on_packet(&mut self, now: Time, from: NodeId, packet: Packet, fx: &mut Vec<ClientEffect>) {
         match (from, packet.message) {
             (NodeId::Directory, Message::AdminDone { result: Ok(AdminReply::Status(status)), .. }) => {

@@ -61,7 +61,8 @@ impl World {
         if let Some(text) = self.judges.failover().take_due(tag, self.time.now_ns()) {
             let seconds = WITHIN_NS / SECOND;
             let what = format!("{text} is unanswered after {seconds} s, although only a gateway was killed");
-            self.judge(Err(Violation::new("live", what)));
+            let violation = Violation::new("live", what).with(&self.why_waits(tag));
+            self.judge(Err(violation));
         }
     }
 

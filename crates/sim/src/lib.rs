@@ -3,7 +3,8 @@
 //!
 //! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
 //! (events, machines, network, power), `workload` (clients), `objects` (segments of objects), `administrator`, `faults`, [`checkers`] (what must always
-//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. [`timed`] measures how fast
+//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]; [`schedule`] (a run's turns
+//! as a list) and [`shrink`] (a smaller run with the same violation). [`timed`] measures how fast
 //! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`central`] (the ideal that
 //! no machines can be), [`reference`] (modelled drives beside real ones),
 //! [`theorems`] (how unfair bare queues are), [`array`] (disks under a controller that plans), [`queue`] (events in the order of time).
@@ -28,7 +29,9 @@ pub mod queue;
 pub mod rare;
 pub mod reference;
 pub mod replay;
+pub mod schedule;
 mod shelf;
+pub mod shrink;
 pub mod theorems;
 pub mod timed;
 pub mod torture;
@@ -41,5 +44,6 @@ pub use checkers::Violation;
 pub use history::History;
 pub use options::Options;
 pub use queue::EventQueue;
-pub use replay::replay;
-pub use torture::{Outcome, run, run_seed};
+pub use replay::Replay;
+pub use schedule::{Course, Recording, Schedule};
+pub use torture::{Outcome, run, run_course, run_seed};

@@ -2,6 +2,7 @@
 
 use crate::history::Register;
 use crate::plants::OF_OBJECTS;
+use crate::schedule::Schedule;
 use crate::timed::Hardware;
 use crate::units::{MS, SECOND};
 use base::{StreamId, VolumeId};
@@ -340,6 +341,24 @@ impl Shape {
                 || options.plant.as_deref().is_some_and(|plant| OF_OBJECTS.contains(&plant)),
             plant: options.plant.clone(),
             hardware: None,
+        }
+    }
+
+    /// Makes the cluster as simple as a schedule has it. What the seed drew beside is as it was.
+    pub(crate) fn change(&mut self, schedule: &Schedule) {
+        let changes = &schedule.changes;
+        self.phases.safety_ns = schedule.safety_ns.unwrap_or(self.phases.safety_ns);
+        self.bricks = changes.bricks.unwrap_or(self.bricks);
+        self.gateways = changes.gateways.unwrap_or(self.gateways);
+        self.load.clients = changes.clients.unwrap_or(self.load.clients);
+        if changes.one_disk {
+            self.disks.per_brick = 1;
+        }
+        if changes.exact_clocks {
+            self.clocks = Clocks { skew_ppm: 0, offset_ns: 0 };
+        }
+        if changes.no_lies {
+            self.intrigues.lies = None;
         }
     }
 

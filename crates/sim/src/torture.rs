@@ -5,6 +5,7 @@ use crate::faults::Incident;
 use crate::history::History;
 use crate::options::{Options, Shape, VolumePlan};
 use crate::rare::{Rare, Reached};
+use crate::schedule::{Course, Turns};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::{Question, World};
@@ -27,6 +28,8 @@ const CRASHES: [Incident; 6] = [
     Incident::ClientsKilled,
 ];
 const SETUP_NS: u64 = 60 * SECOND;
+/// The family of volumes that are left out of a run: no volume has this one.
+const NO_VOLUME: VolumeId = VolumeId(u64::MAX);
 
 /// What came of a seed.
 #[derive(Clone, Debug, Serialize)]
@@ -59,7 +62,25 @@ pub fn run_seed(seed: u64, options: &Options) -> Outcome {
 
 /// Runs a seed, gives back what clients saw, and writes a line for each event if `lines` are wanted.
 pub fn run(seed: u64, options: &Options, lines: Option<Box<dyn Write>>) -> (Outcome, History) {
-    let mut world = World::new(seed, Shape::draw(seed, options), Trace::new(lines));
+    run_course(seed, options, &Course::Drawn, lines)
+}
+
+/// The same, by the course that is given.
+pub fn run_course(
+    seed: u64,
+    options: &Options,
+    course: &Course,
+    lines: Option<Box<dyn Write>>,
+) -> (Outcome, History) {
+    let mut shape = Shape::draw(seed, options);
+    if let Course::Scheduled(schedule) = course {
+        shape.change(schedule);
+    }
+    let mut world = World::new(seed, shape, Trace::new(lines));
+    world.turns = Turns::new(course);
+    if let Course::Scheduled(schedule) = course {
+        world.administrator.leave_out(&schedule.changes.without_volumes);
+    }
     world.plant_all();
     world.live_through();
     world.finish(seed)
@@ -89,6 +110,7 @@ impl World {
     fn live_through(&mut self) {
         let verdict = self.set_up();
         self.judge(verdict);
+        self.turns.begin(self.time.now_ns());
         self.start_workload();
         self.start_objects();
         self.start_faults(self.shape.phases.safety_ns);
@@ -123,14 +145,15 @@ impl World {
         }
     }
 
-    fn set_up(&mut self) -> Result<(), Violation> {
+    pub(crate) fn set_up(&mut self) -> Result<(), Violation> {
         self.add_directory();
         self.add_bricks(1..=u64::from(self.shape.bricks))?;
         for _ in 0..self.shape.gateways {
             let node = self.add_gateway(None);
             self.boot(node);
         }
-        if self.shape.volumes.iter().any(VolumePlan::has_gateways_beside_bricks) {
+        let volumes: Vec<usize> = (0..self.shape.volumes.len()).filter(|at| self.is_there(*at)).collect();
+        if volumes.iter().any(|at| self.shape.volumes[*at].has_gateways_beside_bricks()) {
             for brick in 1..=self.shape.bricks {
                 let node = self.add_gateway(Some(BrickId(brick)));
                 self.boot(node);
@@ -140,8 +163,9 @@ impl World {
         self.set_care()?;
         self.create_volumes()?;
         for client in 0..self.shape.load.clients as usize {
-            let plan = &self.shape.volumes[client % self.shape.volumes.len()];
-            if plan.is_direct() {
+            let volume = client % self.shape.volumes.len();
+            let plan = &self.shape.volumes[volume];
+            if plan.is_direct() || !volumes.contains(&volume) {
                 continue;
             }
             let node = self.add_client(plan.name.clone());
@@ -190,7 +214,7 @@ impl World {
     fn create_volumes(&mut self) -> Result<(), Violation> {
         for volume in 0..self.workload.volumes() {
             let plan = self.workload.plan(volume).clone();
-            let family = self.create_volume(&plan)?;
+            let family = if self.is_there(volume) { self.create_volume(&plan)? } else { NO_VOLUME };
             self.workload.on_made(volume, family);
         }
         Ok(())
@@ -262,7 +286,7 @@ impl World {
                 (left, since_ns) = (left_now, self.time.now_ns());
             }
             let verdict = live::check_answered(&unanswered, self.time.now_ns(), healed_ns, LIVE_NS);
-            self.judge(verdict);
+            self.judge(verdict.map_err(|violation| violation.with(&self.why_oldest_waits())));
             if self.time.now_ns() > since_ns + 10 * LIVE_NS {
                 self.judge(Err(Violation::new(
                     "live",

@@ -21,6 +21,15 @@ pub struct Step {
     pub hash: String,
 }
 
+impl core::fmt::Display for Step {
+    /// One line, however long: its number, the time, the node and what happens to it.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (seconds, micros) = (self.t / 1_000_000_000, self.t / 1_000 % 1_000_000);
+        let what = self.what.replace('\n', " ");
+        write!(f, "{:>7} {seconds:>3}.{micros:06} {}: {what}", self.n, self.node)
+    }
+}
+
 /// Hashes events and writes them down.
 pub(crate) struct Trace {
     digest: Digest,

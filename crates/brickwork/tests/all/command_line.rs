@@ -4,7 +4,7 @@ use crate::common::Site;
 use std::process::{Command, Output, Stdio};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 54] = [
+const VERBS: [&str; 55] = [
     "",
     "demo",
     "cluster init",
@@ -54,6 +54,7 @@ const VERBS: [&str; 54] = [
     "disk probe",
     "sim torture",
     "sim replay",
+    "sim shrink",
     "trace",
     "trace info",
     "trace convert",

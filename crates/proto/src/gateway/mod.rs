@@ -17,7 +17,9 @@ use crate::netraid::context::computations::ComputationId;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::traffic::Traffic;
 use crate::object::{Get, ObjectNews, ObjectWish, Put};
-use base::{BrickId, ClientId, Depth, GatewayId, Machine, NodeId, Payload, StreamId, Time, VolumeId};
+use base::{
+    BrickId, ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, StreamId, Time, VolumeId,
+};
 use code::{Computation, Computed};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
@@ -127,6 +129,15 @@ pub enum Serves {
     OwnClient,
 }
 
+/// A request that somebody waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// Of a plain client.
+    Session { session: u64, tag: u64 },
+    /// Of an attached client.
+    Client(RequestId),
+}
+
 /// A gateway that did not run for so long was paused: its deadlines are never further away than some seconds. Clients leave
 /// a silent gateway much sooner.
 const PAUSED: Duration = Duration::from_secs(5);
@@ -188,6 +199,20 @@ impl Gateway {
     /// Requests of clients that are not answered yet.
     pub fn requests_under_way(&self) -> usize {
         self.requests.len()
+    }
+
+    /// What a request that is not answered yet waits for, a line for each thing: for people who look for what holds it up.
+    pub fn describe(&self, awaited: Awaited) -> Vec<String> {
+        let Some((serial, mut lines)) = self.requests.describe(awaited, self.coordinator.now()) else {
+            return vec!["it has no such request, or has answered it".to_owned()];
+        };
+        lines.extend(self.coordinator.describe_parts(serial));
+        lines
+    }
+
+    /// The same of all that is put and read of objects.
+    pub fn describe_objects(&self) -> Vec<String> {
+        self.objects.describe(self.coordinator.now())
     }
 
     /// Time goes on. A gateway that was paused lets go of what clients asked of it before: they have gone to another one with

@@ -99,6 +99,11 @@ impl OfObjects {
         Ok(())
     }
 
+    /// What it asks for objects and has no answer to, a line for each question. For people.
+    pub(super) fn describe(&self, now: Time) -> Vec<String> {
+        self.objects.describe(now)
+    }
+
     pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
         self.objects.deadline().map(|at| (at, "something is asked for again for an object, or given up"))
     }

@@ -6,7 +6,7 @@
 //! settled by whoever meets it, and the answer is an error.
 
 use super::metadata::{Metadata, OpenVolume};
-use super::{GatewayEffect, send};
+use super::{Awaited, GatewayEffect, send};
 use crate::distribute::policies::longest_part;
 use crate::layout::placement;
 use crate::layout::{Part, Piece};
@@ -232,6 +232,27 @@ impl Requests {
     /// Whether a request came from a client that may have gone to another gateway with it.
     pub(super) fn is_remote(&self, serial: u64) -> bool {
         self.table.get(&serial).is_some_and(|request| matches!(request.origin, Origins::Client { .. }))
+    }
+
+    /// The number of a request that somebody waits for, and what it is. For people.
+    pub(super) fn describe(&self, awaited: Awaited, now: Time) -> Option<(u64, Vec<String>)> {
+        let is_awaited = |request: &&u64| match self.table[*request].origin {
+            Origins::Session { session, tag } => awaited == Awaited::Session { session, tag },
+            Origins::Client { request, .. } => awaited == Awaited::Client(request),
+        };
+        let serial = *self.table.keys().find(is_awaited)?;
+        let request = &self.table[&serial];
+        let since = now.since(request.begun);
+        let mut lines =
+            vec![format!("has it since {since:.1?}; {} of its parts are not done", request.under_way)];
+        let behind = |(part, _): &(&u64, &Work)| {
+            let turn = self.patches.get(&(request.volume, **part));
+            turn.is_some_and(|turn| turn.front() != Some(&(serial, **part)))
+        };
+        let patches =
+            request.parts.iter().filter(|(_, work)| matches!(work, Work::Patch { .. })).filter(behind);
+        lines.extend(patches.map(|(block, _)| format!("  block {block} waits behind another change of it")));
+        Some((serial, lines))
     }
 
     /// The session's answers are of no interest any more.

@@ -1,10 +1,11 @@
 //! A gateway between a directory and bricks that are played by hand.
 
-use super::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, PAUSED, Serves};
+use super::{Awaited, Gateway, GatewayConfig, GatewayEffect, GatewayEvent, PAUSED, Serves};
 use base::{
     BLOCK, BrickId, ClientId, GatewayId, GroupId, Machine, NodeId, Payload, RequestId, Stamp, StreamId, Time,
     ViewNumber, VolumeId,
 };
+use core::time::Duration;
 use wire::{
     GroupView, Io, IoError, IoReply, Lineage, Message, PrepareOutcome, ReadOutcome, Service, Slots, Span,
     VolumeInfo, VolumeMap, Wait,
@@ -488,4 +489,27 @@ fn a_volume_whose_clients_coordinate_by_themselves_is_served_to_nobody_else() {
         let error = opened(serves, from).expect_err("it is served to nobody else").to_string();
         assert!(error.contains("attach --direct"), "{error}");
     }
+}
+
+#[test]
+fn a_request_tells_at_whom_it_waits_since_when_and_who_refused_it() {
+    let mut play = Play::new(&[info(VOLUME, "v")]);
+    let asked = play.read(VOLUME, 0)[0];
+    let (brick, operation, _) = asked;
+    let awaited = Awaited::Session { session: SESSION, tag: play.tag };
+    play.now += Duration::from_secs(3);
+    play.step(GatewayEvent::Computed { number: u64::MAX >> 1, made: Ok(Vec::new()) });
+    let told = play.gateway.describe(awaited).join("\n");
+    assert!(told.starts_with("has it since 3.0s; 1 of its parts are not done\n"), "{told}");
+    assert!(told.contains(&format!("asked {brick} 3.0s ago (Read, operation {operation})")), "{told}");
+
+    let busy = Message::ReadDone { operation, outcome: ReadOutcome::Busy, wait: Wait::default() };
+    play.hear(brick, busy);
+    play.now += Duration::from_millis(1);
+    play.step(GatewayEvent::Computed { number: u64::MAX >> 1, made: Ok(Vec::new()) });
+    let told = play.gateway.describe(awaited).join("\n");
+    assert!(told.contains(&format!("{brick} refused 1.0ms ago: too much waits there")), "{told}");
+    let client = ClientId(5);
+    let other = Awaited::Client(RequestId { client, sequence: 1 });
+    assert_eq!(play.gateway.describe(other), ["it has no such request, or has answered it"]);
 }

@@ -115,6 +115,54 @@ impl Answer {
         }
     }
 
+    /// Why the member did not do what was asked; `None` where it did. For people.
+    pub(crate) fn refusal(&self) -> Option<&'static str> {
+        const STALE: &str = "it has another view";
+        const BUSY: &str = "too much waits there";
+        match self {
+            Answer::Prepared(outcome, _) => match outcome {
+                PrepareOutcome::Prepared { .. } | PrepareOutcome::Duplicate => None,
+                PrepareOutcome::Late { .. } => Some("it has seen a later stamp"),
+                PrepareOutcome::Changed => Some("what the write was computed from has changed there"),
+                PrepareOutcome::Stale { .. } => Some(STALE),
+                PrepareOutcome::Busy => Some(BUSY),
+                PrepareOutcome::NoSpace => Some("it has no room"),
+                PrepareOutcome::Unreadable => Some("it cannot read its stamps"),
+                PrepareOutcome::Failed => Some("it failed"),
+            },
+            Answer::Read(outcome, _) => match outcome {
+                ReadOutcome::Done { unreadable, .. } | ReadOutcome::Older { unreadable, .. } => {
+                    (!unreadable.is_empty()).then_some("it cannot read its blocks")
+                }
+                ReadOutcome::InDoubt { .. } => Some("writes there are not decided"),
+                ReadOutcome::Stale { .. } => Some(STALE),
+                ReadOutcome::Busy => Some(BUSY),
+                ReadOutcome::Failed => Some("it failed"),
+            },
+            Answer::Repaired(outcome) => match outcome {
+                RepairOutcome::Taken => None,
+                RepairOutcome::Refused => Some("something newer is there, or a write is outstanding"),
+                RepairOutcome::NoSpace => Some("it has no room"),
+            },
+            Answer::Locked(outcome) => match outcome {
+                LockOutcome::Granted { .. } => None,
+                LockOutcome::Stale { .. } => Some(STALE),
+                LockOutcome::Busy => Some(BUSY),
+            },
+            Answer::Fate(Ok(Fate::Unreadable)) => Some("it cannot read its stamps"),
+            Answer::Fate(Ok(_))
+            | Answer::Allocation(Ok(_))
+            | Answer::Stretches(Ok(_))
+            | Answer::Completions(Ok(_))
+            | Answer::Undecided(Ok(_)) => None,
+            Answer::Fate(Err(_))
+            | Answer::Allocation(Err(_))
+            | Answer::Stretches(Err(_))
+            | Answer::Completions(Err(_))
+            | Answer::Undecided(Err(_)) => Some(STALE),
+        }
+    }
+
     /// Whether the member did what was asked, so that the time it took says something of its speed.
     pub(crate) fn is_work(&self) -> bool {
         matches!(

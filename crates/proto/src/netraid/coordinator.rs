@@ -163,6 +163,36 @@ impl Coordinator {
 }
 
 impl Coordinator {
+    /// What the parts of a request wait for, a line for each operation. For people.
+    pub(crate) fn describe_parts(&self, request: u64) -> Vec<String> {
+        let mut lines = Vec::new();
+        let is_part = |task: &Task| matches!(task.parent, Parent::Part(of, _) if of == request);
+        self.where_(is_part).into_iter().for_each(|id| self.describe(id, 1, &mut lines));
+        lines
+    }
+
+    /// An operation, and those that it has begun.
+    fn describe(&self, id: OperationId, depth: usize, lines: &mut Vec<String>) {
+        let Some(task) = self.tasks.get(&id) else { return };
+        let (now, group) = (self.shared.now, task.operation.group());
+        let mut parts: Vec<String> = Vec::new();
+        let calls = task.own.calls().iter().filter_map(|id| Some((*id, self.shared.calls.get(*id)?)));
+        parts.extend(calls.map(|(id, call)| call.describe(id, now)));
+        parts.extend(task.own.describe_refusals(now));
+        if !task.children.is_empty() {
+            parts.push("waits for what it has begun".to_owned());
+        }
+        parts.extend(task.due.map(|due| format!("asks again in {:.1?}", due.since(now))));
+        if parts.is_empty() {
+            parts.push("waits for its turn behind other operations, or for a computation".to_owned());
+        }
+        let view =
+            self.shared.views.known(group).map_or("no view".to_owned(), |view| view.number.to_string());
+        let (indent, name) = ("  ".repeat(depth), task.operation.name());
+        lines.push(format!("{indent}{name} on {group} under {view}: {}", parts.join("; ")));
+        task.children.iter().for_each(|child| self.describe(*child, depth + 1, lines));
+    }
+
     /// Begins the parts of a request. What they read is planned together, before anybody is asked.
     pub(crate) fn begin_parts(&mut self, mut parts: Vec<(Parent, Operation)>) {
         if parts.len() == 1 {
@@ -234,7 +264,7 @@ impl Coordinator {
         shared.charges.answered(&call, answer.is_work());
         shared.choice.answered(shared.now, (id, &call), &answer, wait);
         if let Some(task) = self.tasks.get_mut(&call.operation) {
-            task.own.on_answered(id, &call);
+            task.own.on_answered(shared.now, (id, &call), &answer);
         }
         self.drive(call.operation, |operation, cx| operation.on_answer(cx, call.slot, answer));
         self.run();

@@ -180,6 +180,16 @@ pub(crate) struct Own {
     /// Those it gave up in the present step. Until the step is over they count as outstanding, so that what it asks anew
     /// does not take the member that did not answer for the one with the shortest queue.
     forgotten: Vec<CallId>,
+    /// Why members refused what it asked of them last.
+    refusals: Vec<Refusal>,
+}
+
+/// A member did not do what was asked.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    brick: BrickId,
+    at: Time,
+    why: &'static str,
 }
 
 /// What an operation may look at and do.
@@ -394,6 +404,7 @@ impl Own {
             patience: Duration::ZERO,
             excused: Duration::ZERO,
             forgotten: Vec::new(),
+            refusals: Vec::new(),
         }
     }
 
@@ -408,9 +419,19 @@ impl Own {
     }
 
     /// One of its questions is answered.
-    pub(crate) fn on_answered(&mut self, id: CallId, call: &Call) {
+    pub(crate) fn on_answered(&mut self, now: Time, (id, call): (CallId, &Call), answer: &Answer) {
         self.calls.retain(|begun| *begun != id);
         self.excused = call.excused();
+        self.refusals.retain(|refusal| refusal.brick != call.brick);
+        let refusal = answer.refusal().map(|why| Refusal { brick: call.brick, at: now, why });
+        self.refusals.extend(refusal);
+    }
+
+    /// Who refused what, for people.
+    pub(crate) fn describe_refusals(&self, now: Time) -> impl Iterator<Item = String> {
+        self.refusals.iter().map(move |Refusal { brick, at, why }| {
+            format!("{brick} refused {:.1?} ago: {why}", now.since(*at))
+        })
     }
 
     /// One of its questions is withdrawn.
@@ -568,6 +589,7 @@ pub(crate) trait Steps {
     fn on_turn(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn volume(&self) -> Option<VolumeId>;
     fn release(&self, id: OperationId, left: &mut Leaving<'_>);
+    fn name(&self) -> &'static str;
 }
 
 struct Typed<T>(T);
@@ -629,5 +651,11 @@ impl<T: Operate> Steps for Typed<T> {
 
     fn release(&self, id: OperationId, left: &mut Leaving<'_>) {
         self.0.release(id, left);
+    }
+
+    fn name(&self) -> &'static str {
+        let path = core::any::type_name::<T>();
+        let name = path.split('<').next().unwrap_or(path);
+        name.rsplit("::").next().unwrap_or(name)
     }
 }

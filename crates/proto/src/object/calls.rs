@@ -113,6 +113,28 @@ impl Calls {
         }
     }
 
+    /// Who is asked what and does not answer, for people.
+    pub(super) fn describe(&self, now: Time) -> impl Iterator<Item = String> {
+        self.open.iter().map(
+            move |(operation, Open { call: Call { brick, fragment, wish, .. }, again, refused, .. })| {
+                let what = match wish {
+                    Wish::Put(_) => "to take",
+                    Wish::Get => "for",
+                    Wish::Check { .. } => "to check",
+                };
+                let again = again.map_or("is not sent yet".to_owned(), |again| {
+                    format!("is sent again in {:.1?}", again.since(now))
+                });
+                let busy = if *refused > 0 {
+                    format!("; it said {refused} times that it is busy")
+                } else {
+                    String::new()
+                };
+                format!("asks {brick} {what} {fragment:?} (operation {operation}): {again}{busy}")
+            },
+        )
+    }
+
     /// Asks, for `transfer`.
     pub(super) fn ask(&mut self, now: Time, transfer: TransferId, call: Call) {
         self.last += 1;

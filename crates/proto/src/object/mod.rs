@@ -163,6 +163,11 @@ impl Transfers {
         self.calls.set_cost(cost);
     }
 
+    /// Which questions are not answered.
+    fn describe(&self, now: Time) -> impl Iterator<Item = String> {
+        self.calls.describe(now)
+    }
+
     /// Puts a segment.
     pub fn put(&mut self, now: Time, put: Put, fx: &mut Vec<TransferEffect>) -> TransferId {
         self.begin(now, fx, |cx| Putting::begin(cx, put).map(Transfer::Put))

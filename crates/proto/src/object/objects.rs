@@ -325,6 +325,11 @@ impl Objects {
         self.transfers.set_rules(rules);
     }
 
+    /// What bricks and the index are asked and have not answered, a line for each question. For people.
+    pub fn describe(&self, now: Time) -> Vec<String> {
+        self.questions.describe().chain(self.transfers.describe(now)).collect()
+    }
+
     /// Puts a segment of nobody's object.
     pub fn put_segment(&mut self, now: Time, tag: u64, put: Put, fx: &mut Vec<ObjectEffect>) {
         let transfer = self.transfers.put(now, put, &mut self.transfer_fx);

@@ -63,6 +63,14 @@ impl Default for Questions {
 }
 
 impl Questions {
+    /// What the index is asked and does not answer, for people.
+    pub(super) fn describe(&self) -> impl Iterator<Item = String> {
+        self.open.iter().map(|(operation, Question { request, times, trouble, .. })| {
+            let why = trouble.as_ref().map(|trouble| format!("; it refused: {trouble}")).unwrap_or_default();
+            format!("asks directory {request:?} (operation {operation}), {times} times so far{why}")
+        })
+    }
+
     /// See [`Objects::of_run`](super::Objects::of_run).
     pub(super) fn of_run(run: u64) -> Questions {
         let last = first_of_run(run);

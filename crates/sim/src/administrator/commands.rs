@@ -5,6 +5,7 @@ use crate::checkers::Violation;
 use crate::faults::Incident;
 use crate::history::{Kind, Operation, Register};
 use crate::options::VolumePlan;
+use crate::schedule::{By, Whether};
 use crate::units::SECOND;
 use crate::world::event::Event;
 use crate::world::{Node, World};
@@ -16,10 +17,12 @@ impl World {
     /// Lets the administrator work as long as there are faults.
     pub(crate) fn start_administrator(&mut self) {
         if self.shape.faults && !self.administrator.duties.is_empty() {
-            self.later(SECOND, Event::Administer);
+            let delay_ns = self.turns.pause_ns(By::Administrator, 0, self.time.now_ns(), SECOND);
+            self.later(delay_ns, Event::Administer);
         }
         if self.shape.faults && self.administrator.streams.is_some() {
-            self.later(SECOND, Event::AdministerStreams);
+            let delay_ns = self.turns.pause_ns(By::Streams, 0, self.time.now_ns(), SECOND);
+            self.later(delay_ns, Event::AdministerStreams);
         }
     }
 
@@ -28,7 +31,14 @@ impl World {
         if !self.faults.are_on() {
             return;
         }
+        let now_ns = self.time.now_ns();
+        match self.turns.take(By::Administrator, 0, now_ns, &mut self.administrator.draw) {
+            Whether::Now => {}
+            Whether::In(delay_ns) => return self.later(delay_ns, Event::Administer),
+            Whether::Never => return,
+        }
         let delay_ns = self.administrator.draw.below(2 * self.administrator.interval_ns);
+        let delay_ns = self.turns.pause_ns(By::Administrator, 0, now_ns, delay_ns);
         self.later(delay_ns, Event::Administer);
         if self.administrator.open.len() >= OPEN_MAX {
             return;
@@ -43,6 +53,10 @@ impl World {
     /// Whether a volume exists, as far as the administrator knows.
     pub(crate) fn is_there(&self, volume: usize) -> bool {
         !self.administrator.deleted.contains(&volume)
+    }
+
+    pub(super) fn is_writable(&self, volume: usize) -> bool {
+        self.is_there(volume) && self.workload.plan(volume).writable
     }
 
     /// An answer reached the administrator.
@@ -146,7 +160,7 @@ impl World {
 
     fn draw_snapshot(&mut self) -> Option<(AdminRequest, usize)> {
         let writable: Vec<usize> =
-            (0..self.workload.volumes()).filter(|volume| self.workload.plan(*volume).writable).collect();
+            (0..self.workload.volumes()).filter(|volume| self.is_writable(*volume)).collect();
         let of = self.administrator.pick(&writable)?;
         self.administrator.cuts += 1;
         let volume = self.workload.plan(of).name.clone();

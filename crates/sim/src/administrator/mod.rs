@@ -111,6 +111,11 @@ impl Administrator {
         }
     }
 
+    /// These volumes of the shape are not made.
+    pub(crate) fn leave_out(&mut self, volumes: &BTreeSet<usize>) {
+        self.deleted.extend(volumes);
+    }
+
     /// The snapshots that were taken.
     pub(crate) fn snapshots(&self) -> &[Cut] {
         &self.snapshots

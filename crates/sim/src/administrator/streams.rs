@@ -4,6 +4,7 @@
 use super::OPEN_MAX;
 use crate::faults::Incident;
 use crate::objects::named::BUCKET;
+use crate::schedule::{By, Whether};
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::Event;
@@ -86,7 +87,14 @@ impl World {
         let Some(streams) = self.administrator.streams.as_mut().filter(|_| self.faults.are_on()) else {
             return;
         };
+        let now_ns = self.time.now_ns();
+        match self.turns.take(By::Streams, 0, now_ns, &mut streams.draw) {
+            Whether::Now => {}
+            Whether::In(delay_ns) => return self.later(delay_ns, Event::AdministerStreams),
+            Whether::Never => return,
+        }
         let delay_ns = streams.draw.below(2 * streams.interval_ns);
+        let delay_ns = self.turns.pause_ns(By::Streams, 0, now_ns, delay_ns);
         self.later(delay_ns, Event::AdministerStreams);
         if !is_busy && let Some((request, volume)) = self.draw_for_streams() {
             self.command(request, volume);
@@ -94,8 +102,8 @@ impl World {
     }
 
     fn draw_for_streams(&mut self) -> Option<(AdminRequest, usize)> {
-        let is_writable = |volume: &usize| self.is_there(*volume) && self.workload.plan(*volume).writable;
-        let volumes: Vec<usize> = (0..self.workload.volumes()).filter(is_writable).collect();
+        let volumes: Vec<usize> =
+            (0..self.workload.volumes()).filter(|volume| self.is_writable(*volume)).collect();
         let has_objects = self.named.is_some();
         let streams = self.administrator.streams.as_mut()?;
         let choice = streams.draw.below(100);

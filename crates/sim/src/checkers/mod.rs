@@ -24,12 +24,34 @@ use wire::Protocol;
 pub struct Violation {
     pub checker: &'static str,
     pub what: String,
+    /// The line of the program that found it. Two violations are of one kind if checker and line are the same.
+    #[serde(skip)]
+    place: String,
 }
 
 impl Violation {
     /// A violation that `checker` found.
+    #[track_caller]
     pub fn new(checker: &'static str, what: impl Into<String>) -> Violation {
-        Violation { checker, what: what.into() }
+        let caller = core::panic::Location::caller();
+        Violation::at(checker, what, &format!("{}:{}", caller.file(), caller.line()))
+    }
+
+    /// A violation that was found at this line of the program.
+    pub fn at(checker: &'static str, what: impl Into<String>, place: &str) -> Violation {
+        Violation { checker, what: what.into(), place: place.to_owned() }
+    }
+
+    /// The same, with more that is known of it.
+    #[must_use]
+    pub fn with(self, more: &[String]) -> Violation {
+        let what = more.iter().fold(self.what, |what, line| format!("{what}\n  {line}"));
+        Violation { what, ..self }
+    }
+
+    /// Whether the other one breaks the same promise in the same way, be it elsewhere.
+    pub fn is_like(&self, other: &Violation) -> bool {
+        self.checker == other.checker && self.place == other.place
     }
 }
 

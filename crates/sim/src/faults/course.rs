@@ -2,6 +2,7 @@
 
 use super::{Fault, Faults, Trouble};
 use crate::checkers::live::Excuses;
+use crate::schedule::{By, Whether};
 use crate::world::event::Event;
 use crate::world::{Kind, World};
 use model::LinkConfig;
@@ -11,7 +12,8 @@ impl World {
     pub(crate) fn start_faults(&mut self, span_ns: u64) {
         if self.shape.faults && !self.faults.kinds.is_empty() {
             self.faults.until_ns = self.time.now_ns() + span_ns;
-            self.later(0, Event::Fault);
+            let delay_ns = self.turns.pause_ns(By::Fault, 0, self.time.now_ns(), 0);
+            self.later(delay_ns, Event::Fault);
         }
     }
 
@@ -23,10 +25,17 @@ impl World {
             let delay_ns = self.faults.quiet_until_ns - self.time.now_ns();
             return self.later(delay_ns, Event::Fault);
         }
+        let now_ns = self.time.now_ns();
+        match self.turns.take(By::Fault, 0, now_ns, &mut self.faults.draw) {
+            Whether::Now => {}
+            Whether::In(delay_ns) => return self.later(delay_ns, Event::Fault),
+            Whether::Never => return,
+        }
         let Faults { draw, kinds, .. } = &mut self.faults;
         let trouble = *draw.pick(kinds);
         self.begin(trouble);
         let delay_ns = self.faults.draw.below(2 * self.faults.interval_ns);
+        let delay_ns = self.turns.pause_ns(By::Fault, 0, now_ns, delay_ns);
         self.later(delay_ns, Event::Fault);
     }
 

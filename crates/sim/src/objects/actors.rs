@@ -27,6 +27,13 @@ pub(super) struct Pending<W> {
     pub(super) what: W,
 }
 
+/// What was asked for first.
+pub(super) struct Oldest {
+    tag: u64,
+    node: usize,
+    asked_ns: u64,
+}
+
 impl<W> Actors<W> {
     /// So many, whose tags come behind this one.
     pub(super) fn new(count: usize, tag: u64) -> Actors<W> {
@@ -79,22 +86,25 @@ impl<W> Actors<W> {
         self.actors.iter_mut().enumerate().filter_map(|(at, actor)| Some((at, of_node(actor)?))).collect()
     }
 
-    /// When the oldest was asked for.
-    pub(super) fn oldest_ns(&self) -> Option<u64> {
-        self.actors.iter().filter_map(|actor| actor.pending.as_ref()).map(|pending| pending.asked_ns).min()
+    /// What was asked for first of all that has not ended.
+    pub(super) fn oldest(&self) -> Option<Oldest> {
+        let pending = self.actors.iter().filter_map(|actor| actor.pending.as_ref());
+        let oldest = pending.min_by_key(|pending| pending.asked_ns)?;
+        Some(Oldest { tag: oldest.tag, node: oldest.node, asked_ns: oldest.asked_ns })
     }
 }
 
 impl World {
-    /// Runs until nothing of a kind is waited for, of which the oldest was asked for at `oldest_ns`; it may take so long.
-    pub(super) fn await_ends(&mut self, kind: &str, oldest_ns: impl Fn(&World) -> Option<u64>, live_ns: u64) {
+    /// Runs until nothing of a kind is waited for; it may take so long.
+    pub(super) fn await_ends(&mut self, kind: &str, oldest: impl Fn(&World) -> Option<Oldest>, live_ns: u64) {
         let end_ns = self.time.now_ns() + live_ns;
-        while let Some(asked_ns) = oldest_ns(self).filter(|_| self.judges.are_content()) {
+        while let Some(oldest) = oldest(self).filter(|_| self.judges.are_content()) {
             let now_ns = self.time.now_ns();
             if now_ns >= end_ns {
-                let seconds = (now_ns - asked_ns) / SECOND;
+                let seconds = (now_ns - oldest.asked_ns) / SECOND;
                 let what = format!("{kind}'s put or get has not ended after {seconds} s");
-                return self.judge(Err(Violation::new("live", what)));
+                let why = self.why_object_waits(oldest.tag, oldest.node);
+                return self.judge(Err(Violation::new("live", what).with(&why)));
             }
             self.run_until(now_ns + 20 * MS);
         }

@@ -9,6 +9,7 @@ use super::actors::{Actors, Pending};
 use super::redundancy::{Looked, Probe};
 use crate::checkers::{Violation, linearizable};
 use crate::history::{Kind as Access, Operation, Register};
+use crate::schedule::{By, Whether};
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::{Event, Input};
@@ -354,6 +355,11 @@ impl World {
         if !named.issuing {
             return;
         }
+        match self.turns.take(By::Object, actor, self.time.now_ns(), &mut named.draw) {
+            Whether::Now => {}
+            Whether::In(delay_ns) => return self.next_object_turn(actor, delay_ns),
+            Whether::Never => return,
+        }
         let Some(node) = (!gateways.is_empty()).then(|| *named.draw.pick(&gateways)) else {
             return self.next_object_turn(actor, 50 * MS);
         };
@@ -460,6 +466,7 @@ impl World {
                 self.judge(verdict);
                 let Some(named) = &mut self.named else { return };
                 let pause_ns = named.draw.below(200 * MS);
+                let pause_ns = self.turns.pause_ns(By::Object, actor, now_ns, pause_ns);
                 self.next_object_turn(actor, pause_ns);
             }
         }
@@ -719,8 +726,8 @@ impl World {
     }
 
     fn await_objects_for(&mut self, most_ns: u64) {
-        let oldest_ns = |world: &World| world.named.as_ref().and_then(|named| named.actors.oldest_ns());
-        self.await_ends("an object", oldest_ns, most_ns);
+        let oldest = |world: &World| world.named.as_ref().and_then(|named| named.actors.oldest());
+        self.await_ends("an object", oldest, most_ns);
     }
 }
 

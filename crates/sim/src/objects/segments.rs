@@ -5,6 +5,7 @@
 
 use super::actors::{Actors, Pending};
 use crate::checkers::Violation;
+use crate::schedule::{By, Whether};
 use crate::units::{MS, SECOND};
 use crate::world::event::{Event, Input};
 use crate::world::{Kind, World};
@@ -153,9 +154,15 @@ impl World {
         };
         let bricks: Vec<BrickId> = self.nodes.iter().filter_map(brick).collect();
         let lost_before = self.lost_of_objects();
+        let now_ns = self.time.now_ns();
         let Some(segments) = &mut self.segments else { return };
         if !segments.actors.is_turn(actor, turn) || segments.actors.is_waiting(actor) || !segments.issuing {
             return;
+        }
+        match self.turns.take(By::Segment, actor, now_ns, &mut segments.draw) {
+            Whether::Now => {}
+            Whether::In(delay_ns) => return self.next_segment_turn(actor, delay_ns),
+            Whether::Never => return,
         }
         if gateways.is_empty() || bricks.is_empty() {
             return self.next_segment_turn(actor, 50 * MS);
@@ -216,6 +223,7 @@ impl World {
         self.judge(verdict);
         let Some(segments) = &mut self.segments else { return };
         let pause_ns = segments.draw.below(200 * MS);
+        let pause_ns = self.turns.pause_ns(By::Segment, actor, self.time.now_ns(), pause_ns);
         self.next_segment_turn(actor, pause_ns);
     }
 
@@ -241,9 +249,8 @@ impl World {
     }
 
     fn await_segments(&mut self) {
-        let oldest_ns =
-            |world: &World| world.segments.as_ref().and_then(|segments| segments.actors.oldest_ns());
-        self.await_ends("a segment", oldest_ns, LIVE_NS);
+        let oldest = |world: &World| world.segments.as_ref().and_then(|segments| segments.actors.oldest());
+        self.await_ends("a segment", oldest, LIVE_NS);
     }
 }
 

@@ -521,7 +521,7 @@ impl Timed {
         gateways.iter().for_each(|gateway| self.world.boot(*gateway));
         let (name, set) = &self.policy;
         for (gateway, set) in gateways.iter().zip(set) {
-            let machine = self.world.nodes[*gateway].gateway().expect("a gateway that was just started");
+            let machine = self.world.nodes[*gateway].gateway_mut().expect("a gateway that was just started");
             machine.set_policy(*name, Box::new(set.clone()));
         }
         if let Some(sharing) = self.placed.sharing.clone() {

@@ -81,7 +81,7 @@ impl Timed {
     pub(super) fn set_up_sharing(&mut self, gateways: &[usize], sharing: &Sharing) -> Result<(), TimedError> {
         let failed = |violation: Violation| TimedError::Failed(violation.to_string());
         for gateway in gateways {
-            let machine = self.world.nodes[*gateway].gateway().expect("a gateway that was just started");
+            let machine = self.world.nodes[*gateway].gateway_mut().expect("a gateway that was just started");
             machine.set_cost(sharing.turns.cost);
         }
         let bricks = self.placed.order.len() as u32;

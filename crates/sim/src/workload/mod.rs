@@ -6,6 +6,7 @@
 //!
 //! What actors are and ask is here; `turns` is how they act in the world.
 
+mod stuck;
 mod turns;
 
 use crate::history::{History, Kind, Operation, Register};

@@ -6,6 +6,7 @@ use crate::checkers::bytes;
 use crate::checkers::live;
 use crate::history::{Kind, Operation};
 use crate::rare::Seen;
+use crate::schedule::{By, Whether};
 use crate::units::{MS, SECOND};
 use crate::world::event::{Event, Input};
 use crate::world::{Kind as NodeKind, World};
@@ -58,7 +59,7 @@ impl World {
             let this = &self.workload.actors[actor];
             if this.pending.is_none() && this.script.is_none() && this.port != Port::None {
                 let delay_ns = self.workload.draw.below(5 * MS);
-                self.next_turn(actor, delay_ns);
+                self.next_request(actor, delay_ns);
             }
         }
     }
@@ -72,12 +73,16 @@ impl World {
     /// An actor's turn: it finds a port, or issues a request.
     pub(crate) fn on_turn(&mut self, actor: usize, turn: u64) {
         let this = &self.workload.actors[actor];
-        let wants = this.script.as_ref().map_or(self.workload.issuing, |script| !script.is_empty());
+        let may_ask =
+            || self.workload.issuing && !self.turns.are_over(By::Client, actor) && self.is_there(this.volume);
+        let wants = this.script.as_ref().map_or_else(may_ask, |script| !script.is_empty());
         if this.turn != turn || this.pending.is_some() || !wants {
             return;
         }
+        let is_reader = this.script.is_some();
         match self.port(actor) {
-            Some(port) => self.issue(actor, port),
+            Some(port) if is_reader => self.issue(actor, port),
+            Some(port) => self.issue_in_turn(actor, port),
             None => self.next_turn(actor, 20 * MS),
         }
     }
@@ -113,7 +118,7 @@ impl World {
             let this = &self.workload.actors[actor];
             if this.port == (Port::Attached { node: client }) && this.pending.is_none() {
                 let delay_ns = self.workload.draw.below(2 * MS);
-                self.next_turn(actor, delay_ns);
+                self.next_request(actor, delay_ns);
             }
         }
     }
@@ -136,7 +141,7 @@ impl World {
         let hurries =
             self.workload.actors[actor].script.is_some() || self.time.now_ns() < self.workload.burst_until_ns;
         let pause_ns = if hurries { 0 } else { self.draw_pause() };
-        self.next_turn(actor, pause_ns);
+        self.next_request(actor, pause_ns);
     }
 
     /// A gateway or client died: the actors on it go on elsewhere, under fresh names.
@@ -165,6 +170,15 @@ impl World {
         this.turn += 1;
         let turn = this.turn;
         self.later(delay_ns, Event::Actor { actor, turn });
+    }
+
+    /// An actor is free: its next turn comes after the pause that was drawn, or when its schedule has it.
+    fn next_request(&mut self, actor: usize, drawn_ns: u64) {
+        let is_reader = self.workload.actors[actor].script.is_some();
+        let now_ns = self.time.now_ns();
+        let pause_ns =
+            if is_reader { drawn_ns } else { self.turns.pause_ns(By::Client, actor, now_ns, drawn_ns) };
+        self.next_turn(actor, pause_ns);
     }
 
     fn draw_pause(&mut self) -> u64 {
@@ -209,6 +223,14 @@ impl World {
         self.workload.actors[actor].port =
             Port::Session { node, session, opened: None, since_ns: self.time.now_ns() };
         self.deliver(node, Input::Open { session, name });
+    }
+
+    fn issue_in_turn(&mut self, actor: usize, port: Port) {
+        match self.turns.take(By::Client, actor, self.time.now_ns(), &mut self.workload.draw) {
+            Whether::Now => self.issue(actor, port),
+            Whether::In(delay_ns) => self.next_turn(actor, delay_ns),
+            Whether::Never => {}
+        }
     }
 
     fn issue(&mut self, actor: usize, port: Port) {

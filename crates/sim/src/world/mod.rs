@@ -27,6 +27,7 @@ use crate::objects::named::Named;
 use crate::objects::segments::Segments;
 use crate::options::Shape;
 use crate::rare::Reached;
+use crate::schedule::Turns;
 use crate::timed::{Load, Watch};
 use crate::trace::Trace;
 use crate::units::MS;
@@ -75,6 +76,8 @@ pub(crate) struct World {
     pub(crate) named: Option<Named>,
     pub(crate) faults: Faults,
     pub(crate) administrator: Administrator,
+    /// Who of them all takes a turn.
+    pub(crate) turns: Turns,
     /// What is asked of a cluster whose speed is measured.
     pub(crate) load: Option<Box<Load>>,
     /// What is seen of objects that are put and got, where that is measured.
@@ -114,6 +117,7 @@ impl World {
             workload,
             faults,
             administrator,
+            turns: Turns::default(),
             load: None,
             watch: None,
             hosts: None,

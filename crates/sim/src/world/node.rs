@@ -15,6 +15,7 @@ use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use model::Clock;
 use proto::Counters;
+use proto::client::Client;
 use proto::gateway::Gateway;
 use proto::seat::heads::Served;
 use std::collections::BTreeSet;
@@ -168,6 +169,14 @@ impl Node {
         }
     }
 
+    /// The client that it is, while it runs.
+    pub(crate) fn client(&self) -> Option<&Client> {
+        match &self.process.as_ref()?.role {
+            Role::Client(client, _) => Some(client),
+            _ => None,
+        }
+    }
+
     /// Whether a view is being made, if it is the directory.
     pub(crate) fn is_changing(&self) -> bool {
         let role = self.process.as_ref().map(|process| &process.role);
@@ -288,7 +297,14 @@ impl Node {
     }
 
     /// The gateway's machine, while it runs.
-    pub(crate) fn gateway(&mut self) -> Option<&mut Gateway> {
+    pub(crate) fn gateway(&self) -> Option<&Gateway> {
+        match &self.process.as_ref()?.role {
+            Role::Gateway(gateway, _) => Some(gateway),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn gateway_mut(&mut self) -> Option<&mut Gateway> {
         match &mut self.process.as_mut()?.role {
             Role::Gateway(gateway, _) => Some(gateway),
             _ => None,
@@ -320,7 +336,7 @@ impl Node {
     }
 
     /// What its clock shows.
-    pub(super) fn local(&self, now_ns: u64) -> Time {
+    pub(crate) fn local(&self, now_ns: u64) -> Time {
         self.clock.local(now_ns)
     }
 

@@ -9,11 +9,13 @@ mod hosts;
 mod linearizable;
 mod measured;
 mod objects;
+mod replay;
 mod scenarios;
 mod seeds;
 #[path = "../../../model/tests/all/shared/mod.rs"]
 mod shared;
 mod sharing;
+mod shrink;
 mod spread;
 mod theorems;
 mod timed;

@@ -1,9 +1,6 @@
 //! Whole runs: a seed is the run, and short runs of fixed seeds hold all promises.
 
 use sim::{Options, run, run_seed};
-use std::cell::RefCell;
-use std::io::{self, Write};
-use std::rc::Rc;
 
 fn short() -> Options {
     Options { simulated_s: Some(5), operations: Some(300), ..Options::default() }
@@ -45,34 +42,6 @@ fn short_runs_with_faults_hold_all_promises() {
         let outcome = run_seed(seed, &short());
         assert_eq!(outcome.violation, None, "seed {seed}: {}", outcome.cluster);
     }
-}
-
-#[derive(Clone, Default)]
-struct Sink(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_trace_replays_and_a_changed_one_does_not() {
-    let options = Options { simulated_s: Some(1), operations: Some(50), ..Options::default() };
-    let sink = Sink::default();
-    let outcome = sim::replay::write_trace(3, &options, Box::new(sink.clone())).unwrap();
-    assert_eq!(outcome.trace_hash, run_seed(3, &options).trace_hash, "writing a trace changes nothing");
-    let trace = sink.0.borrow().clone();
-    let mut shown = Vec::new();
-    assert_eq!(sim::replay(&mut &trace[..], 40, &mut shown).unwrap(), 40);
-    let shown = String::from_utf8(shown).unwrap();
-    assert!(shown.lines().all(|line| line.chars().count() <= 80 || !line.trim().contains(' ')), "{shown}");
-    let changed = String::from_utf8(trace).unwrap().replacen("heartbeat", "heartache", 1);
-    assert!(sim::replay(&mut changed.as_bytes(), u64::MAX, &mut Vec::new()).is_err());
 }
 
 /// The short form of `brickwork sim torture --plant all`: needs the feature `planted`.

@@ -65,6 +65,14 @@ impl Call {
         }
     }
 
+    /// What was asked, and when. For people.
+    pub(crate) fn describe(&self, id: CallId, now: Time) -> String {
+        let Call { brick, question, .. } = self;
+        let since = now.since(self.since);
+        let waits = if self.told.is_some() { ", which says that it waits for its turn" } else { "" };
+        format!("asked {brick} {since:.1?} ago ({question:?}, operation {}){waits}", id.0)
+    }
+
     /// From when on its time counts: as if it had been asked later by as much as it has waited for its turn.
     pub(crate) fn counts_from(&self) -> Time {
         self.since + self.excused

@@ -1,17 +1,19 @@
-//! `brickwork sim`: the very machines that serve real data, in a world full of faults.
+//! `sim torture`: many seeds, each a cluster under faults that is checked for every promise.
 
+use super::options::RunOptions;
+use super::panics;
 use crate::global::Global;
 use crate::output;
-use anyhow::{Context, Result, anyhow, bail};
-use clap::Subcommand;
+#[cfg(feature = "planted")]
+use anyhow::bail;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sim::history::{History, Operation, Register};
-use sim::{Options, Outcome, Violation, rare, replay, run};
-use std::cell::RefCell;
+use sim::replay::{Header, write_trace};
+use sim::{Options, Outcome, Violation, rare};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
-use std::panic::AssertUnwindSafe;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,21 +22,6 @@ use std::time::Instant;
 
 /// Failing seeds of which the trace is written and the command printed; more of them would say the same.
 const FAILURES_SHOWN: usize = 3;
-
-/// Arguments.
-#[derive(clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run simulated clusters under faults, and check that every promise holds
-    Torture(Torture),
-    /// Step through the trace of a failing seed
-    Replay(Replay),
-}
 
 /// `sim torture`.
 #[derive(clap::Args, Clone)]
@@ -50,7 +37,7 @@ Examples:
   brickwork sim torture --seeds 1 --start 4711         repeats one seed
   brickwork sim torture --seeds 500 --each-protocol
   brickwork sim torture --seeds 20 --layout raid5-4+1 --bricks 6 --history h.jsonl --json")]
-struct Torture {
+pub(super) struct Torture {
     /// How many seeds to run
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
@@ -63,71 +50,20 @@ struct Torture {
     /// Write the history that clients saw: one JSON line for each operation on a block
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// How many shards a gateway has; default: drawn from the seed
-    #[arg(long, value_name = "1|4", value_parser = clap::value_parser!(u16).range(1..=64))]
-    shards: Option<u16>,
-    /// How many bricks; default: drawn from the seed
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    bricks: Option<u32>,
-    /// Draw layouts from these only; may be repeated
-    #[arg(long = "layout", value_name = "LAYOUT", value_parser = parse_layout)]
-    layouts: Vec<String>,
-    /// Draw read policies from these only; may be repeated
-    #[arg(long = "read-policy", value_name = "POLICY")]
-    read_policies: Vec<wire::ReadPolicy>,
-    /// Draw placement rules from these only; may be repeated
-    #[arg(long = "placement", value_name = "RULE")]
-    placements: Vec<wire::Placement>,
-    /// Draw protocols from these only, such as gw,ts,2pcw+read; may be repeated
-    #[arg(long = "protocol", value_name = "PROTOCOL", value_parser = wire::known::parse)]
-    protocols: Vec<wire::Protocol>,
+    #[command(flatten)]
+    run: RunOptions,
     /// Run all seeds under each protocol of the network RAID paper, each preset, each variant and the default one
     #[arg(long, conflicts_with_all = ["protocols", "history"])]
     each_protocol: bool,
-    /// Seconds of simulated time under faults; default: drawn from the seed
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    simulated_s: Option<u64>,
-    /// About how many operations clients issue; default: drawn from the seed
-    #[arg(long, value_name = "N")]
-    operations: Option<u64>,
-    /// Put and get segments of large objects beside
-    #[arg(long)]
-    objects: bool,
-    /// Inject no faults
-    #[arg(long)]
-    no_faults: bool,
     /// Plant a bug (`all`: each in turn), and print which seed and checker find it
     #[cfg(feature = "planted")]
     #[arg(long, value_name = "NAME", conflicts_with = "history")]
     plant: Option<String>,
 }
 
-/// `sim replay`.
-#[derive(clap::Args)]
-#[command(after_help = "\
-Runs the trace's seed again and prints its events, as long as both agree.
-
-Examples:
-  brickwork sim replay torture-4711.trace.jsonl --until 5000 | tail -n 40")]
-struct Replay {
-    /// The trace that a failing seed left
-    trace: PathBuf,
-    /// The last event to show
-    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
-    until: u64,
-}
-
-/// Runs the verb.
-pub fn run_verb(global: &Global, args: Args) -> Result<ExitCode> {
-    match args.command {
-        Command::Torture(args) => run_torture(global, &args),
-        Command::Replay(args) => run_replay(global, &args),
-    }
-}
-
-fn run_torture(global: &Global, args: &Torture) -> Result<ExitCode> {
-    let options = args.options()?;
-    keep_panics();
+pub(super) fn run(global: &Global, args: &Torture) -> Result<ExitCode> {
+    let options = args.run.options()?;
+    panics::keep();
     #[cfg(feature = "planted")]
     if let Some(name) = &args.plant {
         return run_plants(global, args, &options, name);
@@ -169,8 +105,9 @@ fn run_each_protocol(global: &Global, args: &Torture) -> Result<ExitCode> {
     let mut rows = Vec::new();
     let mut is_clean = true;
     for protocol in wire::known::named() {
-        let args = Torture { protocols: vec![protocol], each_protocol: false, ..args.clone() };
-        let (options, start, mut sum) = (args.options()?, Instant::now(), Sum::default());
+        let run = args.run.under(protocol);
+        let args = Torture { run, each_protocol: false, ..args.clone() };
+        let (options, start, mut sum) = (args.run.options()?, Instant::now(), Sum::default());
         let bar = output::progress(args.seeds, &protocol.to_string(), false);
         for_each_seed(&args, &options, |seed, outcome, _| {
             bar.inc(1);
@@ -204,44 +141,9 @@ fn run_each_protocol(global: &Global, args: &Torture) -> Result<ExitCode> {
 }
 
 impl Torture {
-    fn options(&self) -> Result<Options> {
-        let narrowest = self.layouts.iter().filter_map(|layout| width(layout).ok()).min().unwrap_or(0);
-        // Without --bricks a seed may draw as few as 4.
-        if narrowest > self.bricks.unwrap_or(4) {
-            bail!("these layouts need {narrowest} bricks at least: give --bricks {narrowest} or more");
-        }
-        Ok(Options {
-            simulated_s: self.simulated_s,
-            shards: self.shards,
-            bricks: self.bricks,
-            layouts: self.layouts.clone(),
-            read_policies: self.read_policies.iter().map(ToString::to_string).collect(),
-            placements: self.placements.iter().map(ToString::to_string).collect(),
-            protocols: self.protocols.iter().map(ToString::to_string).collect(),
-            faults: !self.no_faults,
-            operations: self.operations,
-            objects: self.objects,
-            plant: None,
-        })
-    }
-
     /// The one command that repeats `seed`.
     fn command(&self, seed: u64) -> String {
-        let mut command = format!("brickwork sim torture --seeds 1 --start {seed}");
-        let mut add = |flag: &str, value: Option<String>| {
-            command.extend(value.map(|value| format!(" {flag} {value}")));
-        };
-        add("--shards", self.shards.map(|shards| shards.to_string()));
-        add("--bricks", self.bricks.map(|bricks| bricks.to_string()));
-        add("--simulated-s", self.simulated_s.map(|seconds| seconds.to_string()));
-        add("--operations", self.operations.map(|operations| operations.to_string()));
-        self.layouts.iter().for_each(|layout| add("--layout", Some(layout.clone())));
-        self.read_policies.iter().for_each(|policy| add("--read-policy", Some(policy.to_string())));
-        self.placements.iter().for_each(|rule| add("--placement", Some(rule.to_string())));
-        self.protocols.iter().for_each(|protocol| add("--protocol", Some(protocol.to_string())));
-        let flags = [(self.objects, " --objects"), (self.no_faults, " --no-faults")];
-        flags.into_iter().filter(|(is_given, _)| *is_given).for_each(|(_, flag)| command.push_str(flag));
-        command
+        self.run.command(&format!("torture --seeds 1 --start {seed}"))
     }
 }
 
@@ -278,35 +180,12 @@ fn for_each_seed(
     })
 }
 
-/// Runs a seed. A machine whose invariant is broken panics; here that is a finding like any other.
+/// Runs a seed.
 fn one_seed(seed: u64, options: &Options) -> (Result<Outcome, Violation>, History) {
-    let result = std::panic::catch_unwind(AssertUnwindSafe(|| run(seed, options, None)));
-    result.map_or_else(
-        |_| {
-            let what = LAST_PANIC.take().unwrap_or_else(|| "a machine panicked".to_owned());
-            (Err(Violation::new("invariant", what)), History::default())
-        },
-        |(outcome, history)| (Ok(outcome), history),
-    )
-}
-
-thread_local! {
-    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// A broken invariant is reported with its seed, not where it happens to interrupt the progress bar. `RUST_BACKTRACE`
-/// brings the usual noise back.
-fn keep_panics() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let place =
-            panic.location().map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
-        let text = panic.payload_as_str().unwrap_or("a machine panicked");
-        LAST_PANIC.set(Some(format!("{text}{place}")));
-        if std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0") {
-            usual(panic);
-        }
-    }));
+    match panics::catch(|| sim::run(seed, options, None)) {
+        Ok((outcome, history)) => (Ok(outcome), history),
+        Err(violation) => (Err(violation), History::default()),
+    }
 }
 
 /// Runs the seed once more and writes its events down. Returns where, if that could be done.
@@ -314,9 +193,8 @@ fn leave_trace(seed: u64, options: &Options) -> Option<PathBuf> {
     let path = PathBuf::from(format!("torture-{seed}.trace.jsonl"));
     let file = File::create(&path).ok()?;
     // A panic ends the trace where it happened, which is where a reader wants it to end.
-    let written = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        replay::write_trace(seed, options, Box::new(BufWriter::new(file)))
-    }));
+    let header = Header::new(seed, options, None);
+    let written = panics::catch(|| write_trace(&header, Box::new(BufWriter::new(file))));
     match written {
         Ok(Err(_)) => None,
         _ => Some(path),
@@ -460,6 +338,7 @@ impl Sum {
             if let Some(trace) = &failure.trace {
                 println!("  Its events: brickwork sim replay {}", trace.display());
             }
+            println!("  Shrink it:  {}", args.run.command(&format!("shrink {}", failure.seed)));
         }
         match self.failures.len() {
             0 => println!("\nNo violation."),
@@ -535,30 +414,4 @@ fn number(known: &mut HashMap<u64, u64>, last: &mut u64, old: u64) -> u64 {
         *last += 1;
         *last
     })
-}
-
-fn run_replay(global: &Global, args: &Replay) -> Result<ExitCode> {
-    let file =
-        File::open(&args.trace).with_context(|| format!("cannot read the trace {}", args.trace.display()))?;
-    let mut out = std::io::stdout().lock();
-    let mut nowhere = std::io::sink();
-    let shown: &mut dyn Write = if global.json { &mut nowhere } else { &mut out };
-    let count = replay::replay(&mut BufReader::new(file), args.until, shown)
-        .with_context(|| format!("the trace {} cannot be replayed", args.trace.display()))?;
-    if global.json {
-        output::print_json(&json!({ "events": count, "agree": true }));
-    } else {
-        println!("{} agree with the trace.", output::count(count, "event"));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn parse_layout(text: &str) -> Result<String> {
-    width(text).map(|_| text.to_owned())
-}
-
-/// How many bricks a layout needs.
-fn width(text: &str) -> Result<u32> {
-    let layout: proto::layout::Layout = text.parse().map_err(|error| anyhow!("{error}"))?;
-    Ok(u32::from(layout.width()))
 }
