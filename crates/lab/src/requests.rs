@@ -8,7 +8,7 @@
 //! | `group`, `sector`, `sectors` | which bricks hold it, where in their common addresses it begins, and how many sectors of 512 bytes it has |
 //! | `served_by` | `disk`; `memory`, a cache or a journal; `several` accesses together, as with parity |
 //! | `brick`, `disk_sector` | which disk, and where on it; empty unless `disk` |
-//! | `waiting` | how many accesses waited for that disk when this one was begun |
+//! | `waiting` | how many accesses waited for that disk when this one was begun; empty where the device chooses by itself (flash, several at a time) |
 //! | `disk_begun_ms`, `disk_done_ms` | when the disk began it, and was done |
 
 use crate::cell::{Cell, Row, quoted};
@@ -84,7 +84,9 @@ const COLUMNS: &[Column] = &[
     ("brick", Physical::INT64, |request| of_disk(request, |access| Value::Count(u64::from(access.brick)))),
     ("disk_sector", Physical::INT64, |request| of_disk(request, |access| Value::Count(access.sector))),
     ("waiting", Physical::INT64, |request| {
-        of_disk(request, |access| Value::Count(u64::from(access.waiting)))
+        of_disk(request, |access| {
+            access.waiting.map_or(Value::Nothing, |waiting| Value::Count(u64::from(waiting)))
+        })
     }),
     ("disk_begun_ms", Physical::DOUBLE, |request| of_disk(request, |access| ms(access.begun.0))),
     ("disk_done_ms", Physical::DOUBLE, |request| of_disk(request, |access| ms(access.done.0))),
@@ -112,6 +114,9 @@ impl RequestsFile {
             if !labels.iter().any(|known| known == name) {
                 labels.push(name.to_owned());
             }
+        }
+        if path.is_dir() {
+            return Err(LabError::writing(path)(std::io::ErrorKind::IsADirectory.into()));
         }
         let new = beside(path);
         if let Some(folder) = path.parent() {
@@ -330,8 +335,13 @@ mod tests {
     }
 
     fn requests() -> [Vec<RequestRecord>; 2] {
-        let access =
-            DiskAccess { brick: 5, sector: 9, waiting: 3, begun: Time(1_000_000), done: Time(2_500_001) };
+        let access = DiskAccess {
+            brick: 5,
+            sector: 9,
+            waiting: Some(3),
+            begun: Time(1_000_000),
+            done: Time(2_500_001),
+        };
         [vec![request(1_000_000, ServedBy::Disk(access)), request(3_000_000, ServedBy::Memory)], Vec::new()]
     }
 

@@ -114,7 +114,7 @@ impl System {
         if measured.answered.requests == 0 {
             let Length { warmup, .. } = self.length;
             return Err(format!(
-                "no request was measured: there are no more than the {warmup} of the warm-up"
+                "no request was measured: no more than {warmup} were answered, which are the warm-up (length.warm_up)"
             ));
         }
         notes.extend(self.load.beyond(measured.wrapped)?);

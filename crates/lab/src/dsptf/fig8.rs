@@ -10,6 +10,7 @@ use crate::parameters::{Parameters, Value};
 use crate::plot::{Axis, Chart, Series, Spot};
 use crate::system::System;
 use base::Time;
+use sim::timed::RequestRecord;
 
 pub(super) struct Fig8;
 
@@ -137,13 +138,30 @@ impl Job for Degraded {
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
         let end = self.trace.end(seed);
+        self.slowed(end).run(seed).map(|sample| self.by_parts(sample, end))
+    }
+
+    fn run_recorded(&self, seed: u64) -> Result<(Sample, Vec<RequestRecord>), String> {
+        let end = self.trace.end(seed);
+        let (sample, requests) = self.slowed(end).run_recorded(seed)?;
+        Ok((self.by_parts(sample, end), requests))
+    }
+}
+
+impl Degraded {
+    /// The system of a run that ends then.
+    fn slowed(&self, end: Time) -> System {
         let quarter = |number: u64| Time(end.0 / 4 * number);
         let mut system = self.system.clone();
         for pair in system.cluster.bricks.chunks_mut(2) {
             pair[0].speed = vec![(quarter(1), self.percent), (quarter(2), 100)];
             pair[1].speed = vec![(quarter(3), self.percent)];
         }
-        let mut sample = system.run(seed)?;
+        system
+    }
+
+    /// What was measured, with the means of the parts of a run that ended then.
+    fn by_parts(&self, mut sample: Sample, end: Time) -> Sample {
         let [_, times, counts] = self.shown;
         let (response, answered) = (&sample.series[times], &sample.series[counts]);
         let end_s = end.0 as f64 / 1e9;
@@ -166,7 +184,7 @@ impl Job for Degraded {
         sample.values.insert("healthy_ms".to_owned(), healthy);
         sample.values.insert("degraded_ms".to_owned(), degraded);
         sample.values.insert("rise".to_owned(), degraded / healthy - 1.0);
-        Ok(sample)
+        sample
     }
 }
 

@@ -91,7 +91,8 @@ impl Generated {
 
 impl Stream for Generated {
     fn describe(&self) -> String {
-        format!("{:?}", self.description)
+        let Generated { description, lun_sectors, apart, footprint_bytes: _ } = self;
+        format!("{description:?} {lun_sectors} {apart}")
     }
 
     fn open(&self, seed: u64, _: &SeenByAll) -> Result<Box<dyn Iterator<Item = Arrival>>, String> {

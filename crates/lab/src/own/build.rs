@@ -43,12 +43,41 @@ pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) 
     };
     let load = load(source, folder, &form.workload, room)?;
     let groups = cluster.groups.0.len() as u64;
+    if form.drive.is_some() {
+        check_alone(source, form, &load)?;
+    }
+    let is_cut = layout.is_some_and(|layout| layout.data() > 1);
+    if is_cut && form.show.figures.iter().any(|figure| figure == "disk_read_response_ms") {
+        let why =
+            "disk_read_response_ms is not known where a read is several accesses: layouts of copies have it";
+        return Err(source.wrong("show.figures", why));
+    }
     if form.length.seconds.is_some() && form.length.requests.is_some() {
         return Err(source.wrong("length.seconds", "stands beside length.requests: give one of them"));
     }
     let length = length(form, &load, scale, groups);
     let conditions = conditions(source, form)?;
     Ok(System { cluster, load, length, drives, conditions })
+}
+
+/// A drive alone runs until its requests are answered, and nobody looks at it meanwhile.
+fn check_alone(source: &Source, form: &Form, load: &Load) -> Result<(), LabError> {
+    if form.length.seconds.is_some() {
+        return Err(source.wrong("length.seconds", "is for clusters: a drive alone takes length.requests"));
+    }
+    if form.show.window_s.is_some() {
+        return Err(source.wrong(
+            "show.window_s",
+            "is for clusters: a drive alone has no intervals; --requests-out has each request",
+        ));
+    }
+    if matches!(load, Load::Threads(_)) {
+        return Err(source.wrong(
+            "workload.kind",
+            "threads ask clusters: a drive alone takes closed, open, trace or generate",
+        ));
+    }
+    Ok(())
 }
 
 /// Gives those bricks other disks that are to have them: the names of all disks, one where they are alike.

@@ -155,7 +155,8 @@ impl Experiment for Own {
         let charts = self.form.show.figures.iter().map(|figure| self.chart(table, figure));
         let of_first_seed = runs.first().map_or(&[][..], |runs| &runs.runs);
         let named = |(labels, sample): &(Row, Sample)| (series_name(labels), sample.series.clone());
-        let cdf = self.form.show.cdf.then(|| self.cdf(of_first_seed));
+        let seed = if runs.len() > 1 { ", first seed" } else { "" };
+        let cdf = self.form.show.cdf.then(|| self.cdf(of_first_seed, seed));
         let over_time = self
             .form
             .show
@@ -167,14 +168,14 @@ impl Experiment for Own {
 
 impl Own {
     /// How response times of each point are distributed.
-    fn cdf(&self, runs: &[(Row, Sample)]) -> Chart {
+    fn cdf(&self, runs: &[(Row, Sample)], of: &str) -> Chart {
         let one = |(labels, sample): &(Row, Sample)| {
             let spots = sample.series[DISTRIBUTION].iter().map(|[x, y]| Spot { x: *x, y: *y, ci95: None });
             Series { name: series_name(labels), spots: spots.collect() }
         };
         let (x, y) =
             (Axis::new("response time", "ms").logarithmic(), Axis::new("share of requests not longer", ""));
-        let title = format!("{}: distribution of response times", self.form.title);
+        let title = format!("{}: distribution of response times{of}", self.form.title);
         Chart::lines(&format!("{}.cdf", self.id), &title, x, y, runs.iter().map(one).collect())
     }
 
@@ -251,7 +252,7 @@ fn axis_of_field(field: &str) -> Axis {
     let known = [
         ("workload.per_second", "requests", "1/s"),
         ("workload.rate", "requests", "1/s"),
-        ("workload.outstanding", "requests outstanding in each group", ""),
+        ("workload.outstanding", "requests outstanding for each group", ""),
         ("workload.speed_up", "speed of the trace, times its own", ""),
         ("workload.threads.count", "threads in each group", ""),
         ("workload.mix.reads", "share of reads", ""),

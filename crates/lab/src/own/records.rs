@@ -80,7 +80,9 @@ impl Stream for Recorded {
             name: self.path.display().to_string(),
             reader: self.reader()?,
             devices: self.devices.clone(),
-            speed_up: self.timing.speed_up,
+            timing: self.timing,
+            taken: 0,
+            beyond: 0,
             seen: seen.clone(),
         };
         Ok(Box::new(told))
@@ -96,7 +98,11 @@ struct Told {
     name: String,
     reader: Reader,
     devices: Devices,
-    speed_up: f64,
+    timing: Timing,
+    /// Requests so far, of devices that are taken.
+    taken: u64,
+    /// Those that lie where the next device begins.
+    beyond: u64,
     seen: SeenByAll,
 }
 
@@ -105,11 +111,32 @@ impl Iterator for Told {
 
     fn next(&mut self) -> Option<Arrival> {
         loop {
-            match self.reader.next()? {
+            let Some(next) = self.reader.next() else {
+                if self.taken == 0 {
+                    let of = self
+                        .devices
+                        .taken
+                        .as_ref()
+                        .map_or(String::new(), |taken| format!(" of devices {taken:?}"));
+                    let failure = format!("the trace {} has no requests{of}", self.name);
+                    self.seen.borrow_mut().failure.get_or_insert(failure);
+                }
+                return None;
+            };
+            match next {
                 Ok(record) => {
-                    if let Some(sector) = self.devices.place(record.device, record.sector) {
-                        return Some(arrival(&record, sector, self.speed_up));
-                    }
+                    let Some(sector) = self.devices.place(record.device, record.sector) else { continue };
+                    let end = record.sector.saturating_add(u64::from(record.count));
+                    self.beyond += u64::from(end > self.devices.apart_sectors);
+                    self.taken += 1;
+                    let arrival = arrival(&record, sector, self.timing.speed_up);
+                    return Some(match self.timing.rate {
+                        // Evenly, whatever became of requests of other devices.
+                        Some(rate) => {
+                            Arrival { at: Time(((self.taken - 1) as f64 / rate * 1e9) as u64), ..arrival }
+                        }
+                        None => arrival,
+                    });
                 }
                 Err(error) => {
                     self.seen.borrow_mut().failure = Some(error.to_string());
@@ -123,7 +150,14 @@ impl Iterator for Told {
 impl Drop for Told {
     fn drop(&mut self) {
         let warnings = self.reader.warnings().into_iter();
-        self.seen.borrow_mut().notes.extend(warnings.map(|warning| format!("{}: {warning}.", self.name)));
+        let mut seen = self.seen.borrow_mut();
+        seen.notes.extend(warnings.map(|warning| format!("{}: {warning}.", self.name)));
+        if self.beyond > 0 {
+            seen.notes.push(format!(
+                "{}: {} of {} requests lie beyond device_bytes on their device, where the next one begins.",
+                self.name, self.beyond, self.taken
+            ));
+        }
     }
 }
 

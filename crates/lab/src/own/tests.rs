@@ -342,12 +342,16 @@ fn a_trace_runs_on_two_drives_under_two_schedulers() {
             "{}.5,{},{},4096,{}",
             at * 3,
             if at.is_multiple_of(4) { "w" } else { "r" },
-            sector(at) * 512,
+            sector(at) % 8_000_000 * 512,
             at % 2
         )
     };
-    let text =
-        on_drives(folder.path(), "time_ms,op,offset,size,device", line, "devices = [1]\ndevice_bytes = 4096");
+    let text = on_drives(
+        folder.path(),
+        "time_ms,op,offset,size,device",
+        line,
+        "devices = [1, 0]\ndevice_bytes = 4096000000",
+    );
     let own = parse(&folder.path().join("mine.toml"), &text).expect("it makes sense");
     let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
     let path = folder.path().join("requests.csv");
@@ -356,8 +360,7 @@ fn a_trace_runs_on_two_drives_under_two_schedulers() {
         Runner { jobs: 2, kept_in: None, build: String::new(), recorder: Some(&file), on_point: &|| () };
     let options = crate::outcome::Options { seed: 1, seeds: 1, scale: Scale::Full, sensitivity: true };
     let outcome = crate::outcome::run(&own, &own.parameters(), &options, &runner).expect("it runs");
-    // One of the two devices.
-    assert_eq!(file.finish().expect("it is written"), 4 * 200);
+    assert_eq!(file.finish().expect("it is written"), 4 * 400);
     let figure = |at: usize| outcome.rows[at].get("response_ms").and_then(Cell::number).expect("a number");
     assert!(figure(1) < figure(0) && figure(3) < figure(2), "{:?}", outcome.rows);
     let cdf = outcome.charts.iter().find(|chart| chart.name == "mine.cdf").expect("it was asked for");
@@ -411,12 +414,26 @@ fn what_measures_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let text =
         on_drives(folder.path(), "time_ms,op,sector,count", |at| format!("{at},r,{},8", sector(at)), "");
-    let text = text.replacen("warm_up = 0", "warm_up = 400", 1);
-    let own = parse(&folder.path().join("mine.toml"), &text).expect("it makes sense");
-    let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
-    let runner = Runner { jobs: 1, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
-    let message = runner.run("mine", &points, &[1]).unwrap_err().to_string();
-    assert!(message.contains("no request was measured"), "{message}");
+    let failed = |text: &str| {
+        let own = parse(&folder.path().join("mine.toml"), text).expect("it makes sense");
+        let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
+        let runner =
+            Runner { jobs: 1, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
+        runner.run("mine", &points, &[1]).unwrap_err().to_string()
+    };
+    for warm_up in [400, 401, 1000] {
+        let message = failed(&text.replacen("warm_up = 0", &format!("warm_up = {warm_up}"), 1));
+        assert!(
+            message.contains("no request was measured") && message.contains("length.warm_up"),
+            "{message}"
+        );
+    }
+    let message = failed(&text.replacen("[drive]", "devices = [7]\n\n[drive]", 1));
+    assert!(message.contains("has no requests of devices [7]"), "{message}");
+    let refused =
+        |text: &str| parse(&folder.path().join("mine.toml"), text).err().expect("a mistake").to_string();
+    let message = refused(&text.replacen("warm_up = 0", "warm_up = 0\nseconds = 5", 1));
+    assert!(message.contains("length.seconds: is for clusters"), "{message}");
     let empty = DRIVE.replacen(
         "kind = \"trace\"\nfile = \"FILE\"",
         "kind = \"generate\"\ndescription = \"sap\"\nrequests = 0",

@@ -20,7 +20,7 @@ use trace::WINDOW_RECORDS;
 pub(super) struct Workload {
     /// closed, open, threads, postmark, trace or generate.
     kind: String,
-    /// closed, and trace without its times: requests in each replica group.
+    /// closed: requests in each replica group; trace without its times: so many times the number of groups, wherever they lie.
     outstanding: Option<u32>,
     /// open: requests to all groups together.
     per_second: Option<f64>,
@@ -253,6 +253,12 @@ fn recorded(source: &Source, folder: &Path, form: &Workload) -> Result<Recorded,
     let timing = Timing { unit_ns, order, rate, speed_up: speed_up(source, form)? };
     if form.devices.as_ref().is_some_and(Vec::is_empty) {
         return Err(source.wrong("workload.devices", "names none: give the numbers of some, as in [0, 2]"));
+    }
+    if let Some(devices) = &form.devices
+        && let Some((_, twice)) =
+            devices.iter().enumerate().find(|(at, device)| devices[..*at].contains(device))
+    {
+        return Err(source.wrong("workload.devices", format!("names {twice} twice")));
     }
     let device_bytes = form.device_bytes.unwrap_or(1 << 40);
     if device_bytes < BLOCK_U64 || !device_bytes.is_multiple_of(BLOCK_U64) {

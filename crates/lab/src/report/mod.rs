@@ -3,7 +3,6 @@
 use crate::cell::{Row, number};
 use crate::claim::Claim;
 use crate::outcome::{Outcome, Sensitivity};
-use crate::papers::source;
 use crate::plot::svg;
 use minijinja::{Environment, Value, context};
 
@@ -36,7 +35,8 @@ fn section(outcome: &Outcome) -> Value {
         anchor => outcome.subject.id.replace('.', "-"),
         title => &outcome.subject.title,
         paper => &outcome.subject.paper,
-        source => source(&outcome.subject.paper),
+        source => &outcome.provenance.source,
+        description => &outcome.provenance.description,
         notes => &outcome.notes,
         charts,
         claims => outcome.claims.iter().map(shown_claim).collect::<Vec<_>>(),
@@ -60,17 +60,7 @@ fn section(outcome: &Outcome) -> Value {
 
 /// The command that makes this experiment's figures again.
 pub fn command(outcome: &Outcome) -> String {
-    if !outcome.provenance.command.is_empty() {
-        return format!("{} --plot", outcome.provenance.command);
-    }
-    let seeds =
-        if outcome.extent.seeds == 1 { String::new() } else { format!(" --seeds {}", outcome.extent.seeds) };
-    let quick = if outcome.extent.quick { " --quick" } else { "" };
-    let file = if outcome.subject.paper == "own" { ".toml" } else { "" };
-    format!(
-        "brickwork lab run {}{file} --seed {}{seeds}{quick} --plot",
-        outcome.subject.id, outcome.effort.seed
-    )
+    format!("{} --plot", outcome.provenance.command)
 }
 
 fn shown_claim(claim: &Claim) -> Value {

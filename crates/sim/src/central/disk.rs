@@ -66,7 +66,8 @@ impl Disk {
         Disk {
             claims: Claims::new(config, device),
             journal_bytes: 0,
-            journal_max: spec.journal_bytes,
+            // What is written through waits for its disk, however much it is.
+            journal_max: if spec.writes_through { u64::MAX } else { spec.journal_bytes },
             writes_through: spec.writes_through,
             blocked: VecDeque::new(),
             serving: vec![None; spec.depth as usize],

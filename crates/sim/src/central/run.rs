@@ -140,7 +140,10 @@ impl<'a> Run<'a> {
             self.events += 1;
             self.happen(what);
         }
-        let mut measured = self.meter.finish(Scheme::Central.name(), self.now);
+        // All of it was warm-up: nothing was measured.
+        let Progress { length, answered, .. } = self.progress;
+        let meter = if answered < length.warmup { self.meter.anew(self.now) } else { self.meter };
+        let mut measured = meter.finish(Scheme::Central.name(), self.now);
         measured.events = self.events;
         measured.wrapped = self.source.wrapped();
         let (now, seconds) = (self.now, measured.seconds);
@@ -439,7 +442,7 @@ impl<'a> Run<'a> {
         self.disks[brick as usize].claims.step(self.now, Event::Done, &mut self.effects);
         let (request, sector) = (served.job.request, served.job.access.sector);
         let access =
-            DiskAccess { brick, sector, waiting: served.waiting, begun: served.since, done: self.now };
+            DiskAccess { brick, sector, waiting: Some(served.waiting), begun: served.since, done: self.now };
         if served.job.access.is_write {
             self.on_written(brick, request, access);
         } else if let Some(known) = self.requests.get_mut(request) {

@@ -308,7 +308,10 @@ impl Load {
     pub(super) fn finish(self, scheme: &'static str, now: Time) -> Measured {
         let wrapped = self.arrivals.source.wrapped();
         let now = self.since_begin(now);
-        Measured { wrapped, ..self.record.meter.finish(scheme, now) }
+        let Progress { length, answered, .. } = &self.progress;
+        // All of it was warm-up: nothing was measured.
+        let meter = if *answered < length.warmup { self.record.meter.anew(now) } else { self.record.meter };
+        Measured { wrapped, ..meter.finish(scheme, now) }
     }
 
     /// Why it does not go on, if nothing was answered for too long.

@@ -33,8 +33,8 @@ pub struct DiskAccess {
     pub brick: u32,
     /// The first sector, on that disk.
     pub sector: u64,
-    /// How many accesses waited for that disk when this one was begun.
-    pub waiting: u32,
+    /// How many accesses waited for that disk when this one was begun; not known of devices that choose by themselves.
+    pub waiting: Option<u32>,
     pub begun: Time,
     pub done: Time,
 }

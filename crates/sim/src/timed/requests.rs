@@ -8,6 +8,7 @@ use super::record::{DiskAccess, RequestRecord, ServedBy};
 use super::workload::Shape;
 use base::{HashMap, Time};
 use std::collections::VecDeque;
+use wire::Span;
 
 /// A request that is not over.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +18,6 @@ struct Asked {
     /// The node that was asked.
     node: usize,
     shape: Shape,
-    /// The access of a disk that answers it, as far as is known.
-    access: Option<DiskAccess>,
     is_answered: bool,
     is_released: bool,
     /// How many bricks hold each block, and disks that have what was written.
@@ -33,6 +32,13 @@ pub(super) struct Answered {
     pub(super) record: RequestRecord,
     /// The group in which a slot of a closed loop is free with it.
     pub(super) free: Option<u32>,
+}
+
+/// Requests that begin at the same block, and the accesses of disks there since the first of them was asked.
+#[derive(Default)]
+struct Unanswered {
+    tags: Vec<u64>,
+    accesses: Vec<DiskAccess>,
 }
 
 /// Which requests are one access of a disk that is seen.
@@ -53,8 +59,8 @@ pub(super) struct Requests {
     /// Which requests are seen to be one access of a disk.
     sight: Sight,
     open: HashMap<u64, Asked>,
-    /// Requests that are not answered, by group, first block, and whether they are writes.
-    unanswered: HashMap<(u32, u64, bool), Vec<u64>>,
+    /// Requests that are not answered and are one access of a disk, by group, first block, and whether they are writes.
+    unanswered: HashMap<(u32, u64, bool), Unanswered>,
     /// Writes that are not on all disks yet, by group and block, in the order in which they were asked.
     writing: HashMap<(u32, u64), VecDeque<u64>>,
     last_tag: u64,
@@ -118,7 +124,6 @@ impl Requests {
             group,
             node,
             shape,
-            access: None,
             is_answered: false,
             is_released: false,
             holders,
@@ -128,8 +133,8 @@ impl Requests {
         if shape.is_write && self.lasts_to_disks {
             self.writing.entry((group, block)).or_default().push_back(self.last_tag);
         }
-        if self.sight == Sight::All || self.sight == Sight::Reads && !shape.is_write {
-            self.unanswered.entry((group, block, shape.is_write)).or_default().push(self.last_tag);
+        if self.sees(shape) {
+            self.unanswered.entry((group, block, shape.is_write)).or_default().tags.push(self.last_tag);
         }
         self.open.insert(self.last_tag, asked);
         self.last_tag
@@ -152,7 +157,12 @@ impl Requests {
         let lost = self.waiting(|asked| asked.node == node);
         for seen in &lost {
             self.open.remove(&seen.tag);
-            self.is_no_more_unanswered(seen.tag, (seen.group, seen.block, seen.is_write));
+            self.is_no_more_unanswered(
+                seen.tag,
+                (seen.group, seen.block, seen.is_write),
+                seen.born,
+                seen.born,
+            );
         }
         let groups = lost.iter().map(|seen| seen.group).collect();
         self.lost.extend(lost);
@@ -175,40 +185,56 @@ impl Requests {
     pub(super) fn on_answer(&mut self, now: Time, tag: u64) -> Option<Answered> {
         let asked = self.open.get_mut(&tag).filter(|asked| !asked.is_answered)?;
         asked.is_answered = true;
-        let Asked { born, group, shape: Shape { sector, count, is_write }, access, .. } = *asked;
-        self.is_no_more_unanswered(tag, (group, self.grain.block_of(sector), is_write));
+        let Asked { born, group, shape, .. } = *asked;
+        let Shape { sector, count, is_write } = shape;
+        let access =
+            self.is_no_more_unanswered(tag, (group, self.grain.block_of(sector), is_write), born, now);
         let free = if is_write && self.lasts_to_disks {
             self.release_written(tag)
         } else {
             self.open.remove(&tag);
             Some(group)
         };
-        let served_by = match access.filter(|access| access.done <= now) {
+        let served_by = match access {
             Some(access) => ServedBy::Disk(access),
-            None if self.sight != Sight::Nothing => ServedBy::Memory,
+            None if self.sees(shape) || is_write && self.sight == Sight::Reads => ServedBy::Memory,
             None => ServedBy::Several,
         };
         let record = RequestRecord { asked: born, answered: now, group, sector, count, is_write, served_by };
         Some(Answered { record, free })
     }
 
-    fn is_no_more_unanswered(&mut self, tag: u64, place: (u32, u64, bool)) {
-        if let Some(tags) = self.unanswered.get_mut(&place) {
-            tags.retain(|other| *other != tag);
-            if tags.is_empty() {
-                self.unanswered.remove(&place);
-            }
-        }
+    /// Whether a request is one access of a disk that is seen. Machines cut what is long, or crosses the end of a stretch.
+    fn sees(&self, shape: Shape) -> bool {
+        let (block, blocks) = (self.grain.block_of(shape.sector), self.grain.blocks(shape.count));
+        let stretch = Span::STRETCH_BLOCKS;
+        let is_cut = blocks > u64::from(Span::BLOCKS_MAX)
+            || block / stretch != (block + blocks.saturating_sub(1)) / stretch;
+        !is_cut && (self.sight == Sight::All || self.sight == Sight::Reads && !shape.is_write)
     }
 
-    /// A disk begins an access at a block of a group. A read is answered by the first disk that has it, a write by the last one.
-    pub(super) fn on_access(&mut self, (group, block, is_write): (u32, u64, bool), access: DiskAccess) {
-        let Requests { unanswered, open, .. } = self;
-        for tag in unanswered.get(&(group, block, is_write)).into_iter().flatten() {
-            let Some(asked) = open.get_mut(tag) else { continue };
-            if asked.access.is_none_or(|known| (known.done < access.done) == is_write) {
-                asked.access = Some(access);
-            }
+    /// The access that answered it: the last one that was begun since it was asked, and is done.
+    fn is_no_more_unanswered(
+        &mut self,
+        tag: u64,
+        place: (u32, u64, bool),
+        asked: Time,
+        now: Time,
+    ) -> Option<DiskAccess> {
+        let Unanswered { tags, accesses } = self.unanswered.get_mut(&place)?;
+        tags.retain(|other| *other != tag);
+        let is_meant = |access: &&DiskAccess| access.begun >= asked && access.done <= now;
+        let answer = accesses.iter().filter(is_meant).max_by_key(|access| access.done).copied();
+        if tags.is_empty() {
+            self.unanswered.remove(&place);
+        }
+        answer
+    }
+
+    /// A disk begins an access at a block of a group.
+    pub(super) fn on_access(&mut self, place: (u32, u64, bool), access: DiskAccess) {
+        if let Some(Unanswered { accesses, .. }) = self.unanswered.get_mut(&place) {
+            accesses.push(access);
         }
     }
 

@@ -31,7 +31,8 @@ pub enum Workload {
     Threads(Vec<Threads>),
     /// Requests that come as they are told.
     Stream(Box<dyn Iterator<Item = Arrival>>),
-    /// The same without their times: always so many of them outstanding for each replica group, an answer followed by the next in their order.
+    /// The same without their times: always so many of them outstanding as `outstanding` for each replica group makes, wherever they lie; an answer is followed by the next in
+    /// their order.
     Replayed { outstanding: u32, requests: Box<dyn Iterator<Item = Arrival>> },
 }
 

@@ -276,11 +276,11 @@ impl Node {
         self.shelves.first()?.place(offset)
     }
 
-    /// Where that is on its first disk, in sectors, and how many accesses wait there; none where they come in their order.
-    pub(crate) fn shelf_queue(&self, offset: u64) -> (u64, u32) {
+    /// Where that is on its first disk, in sectors, and how many accesses wait there, if its head is seen.
+    pub(crate) fn shelf_queue(&self, offset: u64) -> (u64, Option<u32>) {
         let heads = self.machine().and_then(|machine| machine.heads().first());
-        let seen = heads.and_then(|heads| Some((heads.sector_of(offset)?, heads.waiting() as u32)));
-        seen.unwrap_or((offset / SECTOR_BYTES, 0))
+        let seen = heads.and_then(|heads| Some((heads.sector_of(offset)?, Some(heads.waiting() as u32))));
+        seen.unwrap_or((offset / SECTOR_BYTES, None))
     }
 
     /// Content is on its first disk from now on, without an access.

@@ -497,7 +497,7 @@ fn a_drive_alone_serves_what_is_replayed_one_after_the_other() {
         let ServedBy::Disk(access) = request.served_by else { panic!("nothing else serves: {request:?}") };
         assert_eq!(
             (access.begun, access.done, access.waiting),
-            (request.asked, request.answered, 0),
+            (request.asked, request.answered, Some(0)),
             "{request:?}"
         );
         assert_eq!(access.sector, request.sector);

@@ -14,7 +14,7 @@
 //! | device, if there are several | `device`, `disk`, `lun`, `volume` |
 //! | response time, if it is known | `response_s`, `response_ms`, `response_us`, `response_ns` |
 //!
-//! Other columns count for nothing. A table without times is a format of its own: its requests have an order, and no moments.
+//! A name that says its unit says it whatever `--time-unit` is. Other columns count for nothing. A table without times is a format of its own: its requests have an order, and no moments.
 
 use super::{Context, Decoder, Entry, Head, Text, Time, touched};
 use crate::error::Fault;
@@ -99,7 +99,10 @@ impl Column {
 
     /// Two of a kind in one table contradict each other.
     fn is_like(self, other: Column) -> bool {
-        self != Column::Other && core::mem::discriminant(&self) == core::mem::discriminant(&other)
+        use Column::{Bytes, Count, Offset, Sector};
+        let is_pair = |one, two| [one, two].contains(&self) && [one, two].contains(&other);
+        let is_same = core::mem::discriminant(&self) == core::mem::discriminant(&other);
+        self != Column::Other && is_same || is_pair(Sector, Offset) || is_pair(Count, Bytes)
     }
 }
 
@@ -107,9 +110,12 @@ impl Column {
 fn columns(line: &[u8]) -> Vec<(&'static str, Column)> {
     let column = |name: &[u8]| {
         let name = name.trim_ascii();
+        let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
         let known = NAMES.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name));
         known.copied().unwrap_or(("another column", Column::Other))
     };
+    // Spreadsheets begin a file with a byte order mark.
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     line.trim_ascii().split(|byte| *byte == b',').map(column).collect()
 }
 

@@ -176,6 +176,8 @@ fn a_table_names_its_columns_in_any_order() {
     assert_eq!(records[1], record(750_000, 0, 15, 2, true, None));
     let sectors = read("columns", b"timestamp,lba,blocks,rw\n10.5,77,8,w\n");
     assert_eq!(sectors, [record(0, 0, 77, 8, true, None)]);
+    let marked = read("columns", b"\xef\xbb\xbf\"time_s\",\"op\",\"sector\",\"count\"\n1,r,77,8\n");
+    assert_eq!(marked, [record(0, 0, 77, 8, false, None)]);
     let untimed = read("columns-without-times", b"sector,count,op\n5,8,r\n9,8,w\n");
     assert_eq!(untimed, [record(0, 0, 5, 8, false, None), record(0, 0, 9, 8, true, None)]);
 }
@@ -192,6 +194,7 @@ fn a_table_that_names_too_little_or_twice_is_refused_by_its_first_line() {
         ("columns", b"time_s,sector,count\n", "no column is named op"),
         ("columns", b"op,sector,count\n", "none is named time_s"),
         ("columns", b"time_s,time_ms,op,sector,count\n", "a second column for what `time_ms` says"),
+        ("columns", b"time_s,op,sector,offset,count\n", "a second column for what `offset` says"),
         ("columns", b"time_s,op,sector,count\n1,r,x,8\n", "field `sector`"),
         ("columns", b"time_s,op,sector,count\n1,r,8\n", "field `count` is missing"),
     ] {

@@ -171,7 +171,9 @@ fn live_provenance(args: &Run) -> Provenance {
         command += &format!(" --dilate {}", args.dilate);
     }
     args.costs.iter().for_each(|costs| command += &format!(" --costs {}", costs.display()));
-    Provenance { program: build(), command, ..Provenance::default() }
+    let file = args.ids.first().filter(|id| id.ends_with(".toml"));
+    let description = file.and_then(|file| std::fs::read_to_string(file).ok());
+    Provenance { program: build(), command, description, ..Provenance::default() }
 }
 
 /// A file of `lab calibrate`.

@@ -74,6 +74,11 @@ impl Shrink {
 
 pub(super) fn run(global: &Global, args: &Shrink) -> Result<ExitCode> {
     let (seed, options) = (args.seed, args.options()?);
+    let path = args.out.clone().unwrap_or_else(|| format!("shrunk-{seed}.trace.jsonl").into());
+    // Nobody wants to learn it after the search.
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        bail!("there is no folder {} for the smaller run's trace", folder.display());
+    }
     panics::keep();
     let start = Instant::now();
     let recording = Recording::default();
@@ -105,7 +110,6 @@ pub(super) fn run(global: &Global, args: &Shrink) -> Result<ExitCode> {
         if is_same { Verdict::Same } else { Verdict::Other }
     });
     let after = Size::of(seed, &options, &best);
-    let path = args.out.clone().unwrap_or_else(|| format!("shrunk-{seed}.trace.jsonl").into());
     let (found, events_after) = leave_trace(&path, &Header::new(seed, &options, Some(best)))?;
     let Some(found) = found.filter(|found| found.is_like(&violation)) else {
         bail!("the smallest run did not violate the promise again: a run is not the same each time");
