@@ -52,7 +52,9 @@ pub(super) fn run(global: &Global, args: &Report) -> Result<ExitCode> {
         }));
     } else {
         let experiments = output::count(outcomes.len() as u64, "experiment");
-        println!("{}: {experiments}, {hold} of {count} claims hold.", args.out.display());
+        // Experiments of one's own claim nothing.
+        let claims = if count > 0 { format!(", {hold} of {count} claims hold") } else { String::new() };
+        println!("{}: {experiments}{claims}.", args.out.display());
     }
     Ok(ExitCode::SUCCESS)
 }
