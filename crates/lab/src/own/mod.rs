@@ -282,7 +282,10 @@ fn axis(figure: &str) -> Axis {
         ("_per_second", "requests/s"),
     ];
     let found = units.iter().find(|(ending, _)| figure.ends_with(ending));
-    Axis::new(&short(figure).replace('_', " "), found.map_or("", |(_, unit)| unit))
+    Axis::new(
+        &short(figure).replace('_', " ").replace("response", "response time"),
+        found.map_or("", |(_, unit)| unit),
+    )
 }
 
 fn short(figure: &str) -> &str {

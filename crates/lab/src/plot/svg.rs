@@ -22,7 +22,7 @@ const FIGURE_WIDTH: f64 = 36.0;
 /// What a character of the legend is wide, on the safe side.
 const CHARACTER: f64 = 8.2;
 /// The same of the title.
-const TITLE_CHARACTER: f64 = 10.0;
+const TITLE_CHARACTER: f64 = 9.4;
 const TITLE_LINE: f64 = 20.0;
 /// Curves that are nowhere farther apart than this part of the axis are seen as one.
 const SEEN_APART: f64 = 0.004;
