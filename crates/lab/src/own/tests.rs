@@ -372,6 +372,28 @@ fn a_trace_runs_on_two_drives_under_two_schedulers() {
         lines.lines().nth(1).expect("a request").starts_with("quantum-atlas-10k,fcfs,1,"),
         "{lines:.300}"
     );
+    // Device 1 comes first, and device 0 behind its 4,096,000,000 bytes.
+    let place = |line: &str| line.split(',').nth(8).expect("a column of sectors").parse().expect("a number");
+    let places: Vec<u64> = lines.lines().skip(1).map(place).collect();
+    for at in 0..400 {
+        let begins = if at % 2 == 1 { 0 } else { 8_000_000 };
+        assert!(places.contains(&(begins + sector(at) % 8_000_000)), "request {at}");
+    }
+}
+
+#[test]
+fn a_rate_counts_the_requests_of_devices_that_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |at: u64| format!("r,{},8,{}", sector(at), at % 8);
+    let text = on_drives(folder.path(), "op,sector,count,device", line, "rate = 50\ndevices = [3]");
+    let own = parse(&folder.path().join("mine.toml"), &text).expect("it makes sense");
+    let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
+    let (sample, requests) = points[0].job.run_recorded(1).expect("it runs");
+    assert_eq!(requests.len(), 50, "an eighth of them");
+    let mut asked: Vec<u64> = requests.iter().map(|request| request.asked.0).collect();
+    asked.sort_unstable();
+    assert!(asked.windows(2).all(|pair| pair[1] - pair[0] == 20_000_000), "{asked:?}");
+    assert!(sample.value("requests_per_second") > 45.0);
 }
 
 #[test]

@@ -532,3 +532,22 @@ fn machines_replay_as_many_at_a_time_as_they_are_told_to() {
     let middle = measured.requests[250].answered;
     assert_eq!(under_way(middle), 4);
 }
+
+#[test]
+fn all_that_waits_for_a_drive_alone_is_in_the_order_of_its_scheduler() {
+    // More than any journal would hold: 128 MiB of writes at one moment, and a read behind them.
+    let brick = BrickSpec { policy: Policy::Fcfs, writes_through: true, ..atlas() };
+    let mut cluster = Cluster::uniform(brick, 1, 1, Scheme::Central);
+    (cluster.network.one_way_ns, cluster.network.client_one_way_ns) = (0, 0);
+    let write = |at: u64| Arrival { at: Time(0), sector: at * 1000, count: 1024, is_write: true };
+    let read = Arrival { at: Time(1), sector: 5, count: 8, is_write: false };
+    let requests = (0..256).map(write).chain([read]);
+    let workload = Workload::Stream(Box::new(requests));
+    let length = Length { warmup: 0, requests: u64::MAX };
+    let measured = central::run_recorded(&cluster, workload, length, 1).expect("a sound cluster");
+    let last = measured.requests.last().expect("they are answered");
+    assert!(
+        measured.requests.len() == 257 && !last.is_write,
+        "the read came last, and is served last: {last:?}"
+    );
+}
