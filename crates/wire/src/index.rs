@@ -75,7 +75,7 @@ pub enum IndexRequest {
     /// has taken its place and shares fragments of it.
     Amend { version: ObjectVersion, was: u32, manifest: Vec<u8> },
     /// As `Commit`, of a version that takes the place of `base` and has fragments in common with it. `was` is the checksum of the manifest that this was made
-    /// from: if that is not `base`'s any more, the answer is `Moved`.
+    /// from: if that is not `base`'s any more, the answer is `Moved`. `parts` are as in `Commit`: what earlier tries of the patch have stored.
     Patch {
         name: ObjectName,
         base: ObjectVersion,
@@ -83,6 +83,7 @@ pub enum IndexRequest {
         shares: Vec<Share>,
         info: ObjectInfo,
         manifest: Vec<u8>,
+        parts: Vec<Share>,
     },
 }
 
@@ -154,6 +155,7 @@ impl IndexRequest {
     pub(crate) fn since(&self) -> Version {
         match self {
             IndexRequest::Manifest { .. } | IndexRequest::Amend { .. } => Version(14),
+            IndexRequest::Patch { parts, .. } if !parts.is_empty() => Version(19),
             IndexRequest::Patch { .. } => Version(15),
             IndexRequest::Open { keep_ns: 1.., .. } => Version(16),
             IndexRequest::Commit { parts, .. } if !parts.is_empty() => Version(16),
@@ -228,7 +230,7 @@ wire_enum!(IndexRequest {
     0 => Open { name; since 16: keep_ns }, 1 => Commit { name, condition, info, manifest; since 16: parts }, 2 => Look { name },
     3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions; since 16: only_open },
     6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version; since 18: segment }, 9 => Amend { version, was, manifest },
-    10 => Patch { name, base, was, shares, info, manifest },
+    10 => Patch { name, base, was, shares, info, manifest; since 19: parts },
 });
 wire_enum!(IndexReply {
     0 => Opened { version, held_ns; since 18: stream }, 1 => Committed, 2 => Found { info, manifest, held_ns; since 18: stream }, 3 => Removed,

@@ -192,8 +192,9 @@ impl Index {
                 let (shard, change) = (of(self, &name), Change::Commit { condition, info, manifest, parts });
                 self.ask(now, shard, Waiter::Asker(asker), Ask::Change { name, change });
             }
-            IndexRequest::Patch { name, base, was, shares, info, manifest } => {
-                let (shard, change) = (of(self, &name), Change::Patch { base, was, shares, info, manifest });
+            IndexRequest::Patch { name, base, was, shares, info, manifest, parts } => {
+                let change = Change::Patch { base, was, shares, info, manifest, parts };
+                let shard = of(self, &name);
                 self.ask(now, shard, Waiter::Asker(asker), Ask::Change { name, change });
             }
             IndexRequest::Remove { name, version } => {
@@ -393,13 +394,14 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
         {
             Err(format!("a manifest of {} bytes is too long", manifest.len()))
         }
-        IndexRequest::Commit { info, parts, .. } if parts.iter().any(|part| part.version == info.version) => {
+        IndexRequest::Commit { info, parts, .. } | IndexRequest::Patch { info, parts, .. }
+            if parts.iter().any(|part| part.version == info.version) =>
+        {
             Err("a version is no part of itself".to_owned())
         }
-        IndexRequest::Commit { name, parts: shares, .. } | IndexRequest::Patch { name, shares, .. } => {
-            let wrong =
-                sharing::what_is_wrong(shares).map_or(Ok(()), |what| Err(format!("a version shares {what}")));
-            name.check().and(wrong)
+        IndexRequest::Commit { name, parts, .. } => name.check().and_then(|()| check_shares(parts)),
+        IndexRequest::Patch { name, shares, parts, .. } => {
+            name.check().and_then(|()| check_shares(shares)).and_then(|()| check_shares(parts))
         }
         IndexRequest::List { bucket, .. } => check_bucket(bucket),
         IndexRequest::Hold { versions, .. } | IndexRequest::Gone { versions }
@@ -414,4 +416,8 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
         | IndexRequest::Amend { .. } => Ok(()),
     };
     result.map_err(IndexError::Invalid)
+}
+
+fn check_shares(shares: &[Share]) -> Result<(), String> {
+    sharing::what_is_wrong(shares).map_or(Ok(()), |what| Err(format!("a version shares {what}")))
 }

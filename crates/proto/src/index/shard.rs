@@ -39,9 +39,23 @@ pub(super) enum Ask {
 /// How a name changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Change {
-    Commit { condition: Condition, info: ObjectInfo, manifest: Vec<u8>, parts: Vec<Share> },
-    Patch { base: ObjectVersion, was: Checksum, shares: Vec<Share>, info: ObjectInfo, manifest: Vec<u8> },
-    Remove { version: ObjectVersion },
+    Commit {
+        condition: Condition,
+        info: ObjectInfo,
+        manifest: Vec<u8>,
+        parts: Vec<Share>,
+    },
+    Patch {
+        base: ObjectVersion,
+        was: Checksum,
+        shares: Vec<Share>,
+        info: ObjectInfo,
+        manifest: Vec<u8>,
+        parts: Vec<Share>,
+    },
+    Remove {
+        version: ObjectVersion,
+    },
 }
 
 impl Change {
@@ -442,16 +456,16 @@ impl Shard {
             Change::Patch { base, .. } if !self.rules.replaces(visible == Some(base)) => {
                 Err(IndexError::NotAsExpected)
             }
+            Change::Commit { ref parts, .. } | Change::Patch { ref parts, .. }
+                if !parts.iter().all(|part| self.rules.commits(self.held.is_open(part.version, &name))) =>
+            {
+                Err(IndexError::Expired)
+            }
             Change::Patch { was, ref shares, base, info, .. } => {
                 match what_keeps_from_sharing(self.rules, (was, base, info.version), shares, pages) {
                     Some(error) => Err(error),
                     None => return self.commit(ticket, name, change, current),
                 }
-            }
-            Change::Commit { ref parts, .. }
-                if !parts.iter().all(|part| self.rules.commits(self.held.is_open(part.version, &name))) =>
-            {
-                Err(IndexError::Expired)
             }
             Change::Commit { .. } => return self.commit(ticket, name, change, current),
             Change::Remove { version } => match current {
@@ -465,19 +479,17 @@ impl Shard {
     }
 
     fn commit(&mut self, ticket: Ticket, name: ObjectName, change: Change, replaced: Option<NameRecord>) {
-        let (info, manifest, shares, parts) = match change {
-            Change::Commit { info, manifest, parts, .. } => {
-                let versions = parts.iter().map(|part| part.version).collect();
-                (info, manifest, parts, versions)
-            }
-            Change::Patch { info, manifest, shares, .. } => (info, manifest, shares, Vec::new()),
+        let (info, manifest, mut shares, parts) = match change {
+            Change::Commit { info, manifest, parts, .. } => (info, manifest, Vec::new(), parts),
+            Change::Patch { info, manifest, shares, parts, .. } => (info, manifest, shares, parts),
             Change::Remove { .. } => unreachable!("a removal makes nothing visible"),
         };
         let version = info.version;
         // A part has no name of its own from now on, and stays as long as somebody shares it.
-        let mut held: Vec<ObjectVersion> = parts;
-        held.push(version);
+        let held: Vec<ObjectVersion> = parts.iter().map(|part| part.version).chain([version]).collect();
         held.iter().for_each(|version| self.held.commit(*version));
+        shares.extend(parts);
+        shares.sort_unstable_by_key(|share| share.version);
         let record = NameRecord { info, shares: shares.iter().map(|share| share.version).collect() };
         let puts = [(keys::name(&name), Some(record.to_bytes())), (keys::manifest(version), Some(manifest))];
         let ends = held.iter().map(|version| (keys::held(*version), None));

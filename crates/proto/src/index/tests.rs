@@ -210,7 +210,7 @@ fn patch(
     shares: Vec<Share>,
 ) -> IndexRequest {
     let manifest = version.0.to_le_bytes().to_vec();
-    IndexRequest::Patch { name: named(key), base, was, shares, info: info(version), manifest }
+    IndexRequest::Patch { name: named(key), base, was, shares, info: info(version), manifest, parts: vec![] }
 }
 
 fn share(version: ObjectVersion, spans: &[(u32, u32)]) -> Share {
@@ -568,6 +568,49 @@ fn what_an_interrupted_put_has_stored_is_kept_and_becomes_part_of_a_later_versio
 }
 
 #[test]
+fn what_an_interrupted_patch_has_stored_becomes_part_of_the_next_one_beside_what_its_base_has() {
+    let mut bench = Bench::new();
+    let keep_ns = KEEP.as_nanos() as u64;
+    let open = |bench: &mut Bench, key| match bench.call(IndexRequest::Open { name: named(key), keep_ns }) {
+        Ok(IndexReply::Opened { version, .. }) => version,
+        other => panic!("{other:?}"),
+    };
+    // The first try was opened before its base: the versions that are shared have to be told in order all the same.
+    let (tried, other) = (open(&mut bench, "k"), open(&mut bench, "else"));
+    let visible = |bench: &mut Bench| {
+        let version = bench.open("k");
+        assert_eq!(bench.commit("k", version, Condition::Always), Ok(IndexReply::Committed));
+        version
+    };
+    let base = visible(&mut bench);
+    let was = base::checksum(&base.0.to_le_bytes());
+    let patch_with =
+        |version, part: ObjectVersion| match patch("k", version, (base, was), vec![share(base, &[(0, 1)])]) {
+            IndexRequest::Patch { name, base, was, shares, info, manifest, .. } => {
+                let parts = vec![share(part, &[(1, 2)])];
+                IndexRequest::Patch { name, base, was, shares, info, manifest, parts }
+            }
+            other => panic!("{other:?}"),
+        };
+    let next = open(&mut bench, "k");
+    assert!(matches!(bench.call(patch_with(next, next)), Err(IndexError::Invalid(_))));
+    assert_eq!(bench.call(patch_with(next, other)), Err(IndexError::Expired), "that is of another name");
+    assert_eq!(bench.call(patch_with(next, base)), Err(IndexError::Expired), "that is visible");
+    assert_eq!(bench.call(patch_with(next, tried)), Ok(IndexReply::Committed));
+    assert_eq!(bench.visible("k"), Some(next));
+    assert_eq!(bench.shared_by(next), [tried, base]);
+    bench.crash(true);
+    // After a restart, which begins with the first question, all that was held is held for another while.
+    assert_eq!(bench.visible("k"), Some(next));
+    bench.pass(KEEP);
+    assert_eq!(bench.partly(&[tried, base]), [share(tried, &[(1, 2)]), share(base, &[(0, 1)])]);
+    let later = visible(&mut bench);
+    bench.pass(KEEP * 2);
+    assert_eq!(bench.visible("k"), Some(later));
+    assert_eq!(bench.gone(&[tried, base, next]), [tried, base, next]);
+}
+
+#[test]
 fn nothing_is_kept_for_ever() {
     let open = IndexRequest::Open { name: named("k"), keep_ns: KEEP_MAX_NS + 1 };
     assert!(matches!(Bench::new().call(open), Err(IndexError::Invalid(_))));
@@ -592,9 +635,10 @@ enum Step {
         opened: usize,
         times: u8,
     },
-    /// What was opened takes the place of what is visible, and shares that and what that shares.
+    /// What was opened takes the place of what is visible, and shares that and what that shares. With so many other versions of that name as parts.
     Patch {
         opened: usize,
+        parts: usize,
     },
     Serve(usize),
     Pass(u8),
@@ -608,11 +652,19 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3_u8).prop_map(Step::Remove),
         2 => (0..3_u8).prop_map(Step::Look),
         3 => (any::<usize>(), 0..3_u8).prop_map(|(opened, times)| Step::Amend { opened, times }),
-        4 => any::<usize>().prop_map(|opened| Step::Patch { opened }),
+        4 => (any::<usize>(), 0..3_usize).prop_map(|(opened, parts)| Step::Patch { opened, parts }),
         12 => any::<usize>().prop_map(Step::Serve),
         1 => (1..80_u8).prop_map(Step::Pass),
         1 => any::<bool>().prop_map(Step::Crash),
     ]
+}
+
+/// The last so many others that were opened for that name.
+fn parts_of(opened: &[(u8, ObjectVersion)], name: u8, version: ObjectVersion, count: usize) -> Vec<Share> {
+    let others = opened.iter().filter(|(of, other)| *of == name && *other != version);
+    let mut parts: Vec<Share> = others.rev().take(count).map(|(_, other)| share(*other, &[(0, 1)])).collect();
+    parts.sort_unstable_by_key(|part| part.version);
+    parts
 }
 
 proptest! {
@@ -644,9 +696,7 @@ proptest! {
                     };
                     let manifest = version.0.to_le_bytes().to_vec();
                     let name_of = named(key(name));
-                    let others = opened.iter().filter(|(of, other)| *of == name && *other != version);
-                    let mut parts: Vec<Share> = others.rev().take(parts).map(|(_, other)| share(*other, &[(0, 1)])).collect();
-                    parts.sort_unstable_by_key(|part| part.version);
+                    let parts = parts_of(&opened, name, version, parts);
                     shares.entry(version).or_default().extend(parts.iter().map(|part| part.version));
                     let operation =
                         bench.ask(IndexRequest::Commit { name: name_of, condition, info: info(version), manifest, parts });
@@ -664,7 +714,7 @@ proptest! {
                     let (was, manifest) = (base::checksum(&manifest(times)), manifest(times + 1));
                     bench.ask(IndexRequest::Amend { version, was, manifest });
                 }
-                Step::Patch { opened: at } if !opened.is_empty() => {
+                Step::Patch { opened: at, parts } if !opened.is_empty() => {
                     let (name, version) = opened[at % opened.len()];
                     // What is visible, as somebody who looked a moment ago knows it.
                     let of_name = |(key, value): (&Vec<u8>, &Vec<u8>)| {
@@ -679,7 +729,12 @@ proptest! {
                     let mut shared: Vec<ObjectVersion> = record.shares.iter().copied().filter(|of| !of.0.is_multiple_of(3)).chain((version.0 % 4 > 0).then_some(base)).collect();
                     shared.sort_unstable();
                     let all = shared.iter().map(|of| share(*of, &[(0, 1)])).collect();
-                    let operation = bench.ask(patch(key(name), version, (base, was), all));
+                    let mut request = patch(key(name), version, (base, was), all);
+                    if let IndexRequest::Patch { parts: of, .. } = &mut request {
+                        *of = parts_of(&opened, name, version, parts);
+                        shared.extend(of.iter().map(|part| part.version));
+                    }
+                    let operation = bench.ask(request);
                     commits.insert(operation, (name, version));
                     shares.entry(version).or_default().extend(shared);
                 }

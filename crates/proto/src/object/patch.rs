@@ -5,6 +5,7 @@
 use super::hold::Hold;
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, Step};
+use super::resume::Resumable;
 use base::{Checksum, ObjectVersion, Payload, Time};
 use wire::{IndexError, ObjectInfo, ObjectName};
 
@@ -22,6 +23,8 @@ pub struct ObjectPatch {
     pub put_ms: u64,
     /// How much is in a new segment: at most [`SEGMENT_BYTES`](super::SEGMENT_BYTES), which is usual.
     pub segment_bytes: usize,
+    /// As in [`NewObject`](super::NewObject).
+    pub resumable: Option<Resumable>,
 }
 
 /// The version that a patch takes the place of.

@@ -1,7 +1,7 @@
-//! Puts that go on after they were interrupted: what was stored by then is held, and need not be sent again.
+//! Puts and patches that go on after they were interrupted: what was stored by then is held, and need not be sent again.
 //!
 //! Each try has a version of its own, so that nothing which a try of before still has on its way can end up in this one. The object then has segments of
-//! several versions, as one that was patched. A segment is taken over only if its content is still the same.
+//! several versions, as one that was patched. A segment is taken over only if its content is still the same, and survives what the object is to survive.
 
 use super::hold::Hold;
 use super::manifest::SegmentRecord;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::object::VERSIONS_MAX;
 use wire::{DecodeError, FragmentId, Reader, Wire, Writer};
 
-/// A put that can go on later.
+/// A put or patch that can go on later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Resumable {
     /// For so long what is stored is held when nobody goes on.
@@ -110,16 +110,18 @@ impl Earlier {
         self.holds.iter().any(|hold| versions.contains(&hold.version()))
     }
 
-    /// The segment, if it is stored with this content, and no brick that has some of it is away.
+    /// The segment, if it is stored with this content, no brick that has some of it is away, and any so many bricks may be lost.
     pub(super) fn take(
         &mut self,
         segment: usize,
         content: &Payload,
         is_away: impl Fn(BrickId) -> bool,
+        losses: u32,
     ) -> Option<SegmentRecord> {
         let record = self.stored.segments.remove(&(segment as u32))?;
         let is_same = record.bytes as usize == content.len() && record.checksum == Some(content.checksum());
-        (is_same && !record.places.iter().any(|(_, brick)| is_away(*brick))).then_some(record)
+        let is_there = is_same && !record.places.iter().any(|(_, brick)| is_away(*brick));
+        (is_there && record.coder(&[]).survives(&record.places, losses)).then_some(record)
     }
 
     pub(super) fn wake(&mut self, step: &mut Step<'_>) {
@@ -164,11 +166,13 @@ mod tests {
         assert_eq!(earlier.versions(), [ObjectVersion(7)]);
         assert!(earlier.had(&[ObjectVersion(7)]) && !earlier.had(&[ObjectVersion(9)]));
         let content = |content: &[u8; 2]| Payload::from(content.to_vec());
-        assert_eq!(earlier.take(0, &content(b"aX"), |_| false), None, "it has changed");
-        assert_eq!(earlier.take(4, &content(b"ef"), |_| false), None, "it is gone");
-        let taken = |mut earlier: Earlier, lost| earlier.take(1, &content(b"cd"), |brick| brick.0 == lost);
-        assert_eq!(taken(Earlier::new(stored()), 3), Some(record(7, b"cd")));
-        assert_eq!(taken(Earlier::new(stored()), 2), None, "a brick that has some of it is away");
+        assert_eq!(earlier.take(0, &content(b"aX"), |_| false, 1), None, "it has changed");
+        assert_eq!(earlier.take(4, &content(b"ef"), |_| false, 1), None, "it is gone");
+        let taken =
+            |away, losses| Earlier::new(stored()).take(1, &content(b"cd"), |brick| brick.0 == away, losses);
+        assert_eq!(taken(3, 1), Some(record(7, b"cd")));
+        assert_eq!(taken(2, 1), None, "a brick that has some of it is away");
+        assert_eq!(taken(3, 2), None, "there are two copies, and the object has to survive two losses");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An object goes out: a version is opened, its segments are put while their content comes, and then it becomes visible at once.
 //!
-//! A patch begins with the version that is there ([`Base`]), and has all segments of it at first. A put that was interrupted has what was stored by then
+//! A patch begins with the version that is there ([`Base`]), and has all segments of it at first. What was interrupted has what was stored by then
 //! ([`Earlier`]).
 
 use super::access::AccessStrategy;
@@ -19,7 +19,7 @@ use base::{BLOCK, ObjectVersion, Payload, StreamId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::index::{MANIFEST_MAX, SHARES_MAX};
-use wire::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Wire};
+use wire::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Share, Wire};
 
 /// Segments of one object that are put at a time: one is sent while the next one comes.
 const SEGMENTS_MAX: usize = 2;
@@ -95,7 +95,7 @@ pub(super) struct Uploading {
 enum Part {
     /// An earlier try has stored it: bricks are asked whether they have it.
     Checking {
-        gap: Gap,
+        segment: usize,
         content: Payload,
         record: SegmentRecord,
     },
@@ -117,10 +117,16 @@ struct Read {
 
 impl Uploading {
     pub(super) fn begin(step: &mut Step<'_>, object: NewObject) -> Uploading {
-        let keep = object.resumable.as_ref().map_or(Duration::ZERO, |resumable| resumable.keep);
-        step.ask(IndexRequest::Open { name: object.name.clone(), keep_ns: keep.as_nanos() as u64 });
         step.bricks.are_fresh(step.now);
-        Uploading::new(object, Stage::Opening)
+        let uploading = Uploading::new(object, Stage::Opening);
+        uploading.open(step);
+        uploading
+    }
+
+    /// A version is opened, and kept for who goes on with it.
+    fn open(&self, step: &mut Step<'_>) {
+        let keep = self.object.resumable.as_ref().map_or(Duration::ZERO, |resumable| resumable.keep);
+        step.ask(IndexRequest::Open { name: self.object.name.clone(), keep_ns: keep.as_nanos() as u64 });
     }
 
     fn new(mut object: NewObject, stage: Stage) -> Uploading {
@@ -142,13 +148,13 @@ impl Uploading {
     }
 
     pub(super) fn begin_patch(step: &mut Step<'_>, patch: ObjectPatch) -> Uploading {
-        let ObjectPatch { name, at, of, redundancy, put_ms, segment_bytes } = patch;
+        let ObjectPatch { name, at, of, redundancy, put_ms, segment_bytes, resumable } = patch;
         step.ask(IndexRequest::Look { name: name.clone() });
         step.bricks.are_fresh(step.now);
         // What is patched survives what it was put to survive, and its version is the condition.
         let condition = Condition::Always;
-        let object =
-            NewObject { name, condition, losses: 0, redundancy, put_ms, segment_bytes, resumable: None };
+        let losses = 0;
+        let object = NewObject { name, condition, losses, redundancy, put_ms, segment_bytes, resumable };
         Uploading::new(object, Stage::Looking { at, of })
     }
 
@@ -229,8 +235,9 @@ impl Uploading {
                 let (version, manifest) = (hold.version(), self.manifest());
                 let info = self.info(version, &manifest);
                 // What is not taken over of earlier tries need not be kept.
-                let parts = manifest.shares(version);
-                let is_part = |version: ObjectVersion| parts.iter().any(|part| part.version == version);
+                let is_part = |version: ObjectVersion| {
+                    manifest.segments.iter().any(|segment| segment.version == version)
+                };
                 self.earlier.held().filter(|version| !is_part(*version)).for_each(|version| {
                     step.ask(IndexRequest::Abandon { version });
                 });
@@ -273,7 +280,7 @@ impl Uploading {
     /// The version that is patched is known: a new one is opened, which has all of its segments at first.
     fn open_patch(&mut self, step: &mut Step<'_>, base: Base) {
         step.tell(ObjectNews::Begun(base.info()));
-        step.ask(IndexRequest::Open { name: self.object.name.clone(), keep_ns: 0 });
+        self.open(step);
         self.object.losses = base.manifest().losses;
         self.segments = base.manifest().segments.iter().cloned().map(Some).collect();
         (self.base, self.stage) = (Some(base), Stage::Opening);
@@ -313,16 +320,16 @@ impl Uploading {
         transfer: TransferId,
         checked: &Checked,
     ) -> Option<Uploading> {
-        let Some(Part::Checking { gap, content, record }) = self.under_way.remove(&transfer) else {
+        let Some(Part::Checking { segment, content, record }) = self.under_way.remove(&transfer) else {
             unreachable!("a segment of this object that may be stored")
         };
         if checked.missing.is_empty() && checked.silent.is_empty() {
-            self.segments.resize(self.segments.len().max(gap.segment + 1), None);
-            step.tell(ObjectNews::Stored { segment: gap.segment as u32, record: record.clone() });
-            self.segments[gap.segment] = Some(record);
+            self.segments.resize(self.segments.len().max(segment + 1), None);
+            step.tell(ObjectNews::Stored { segment: segment as u32, record: record.clone() });
+            self.segments[segment] = Some(record);
             return self.go_on(step);
         }
-        match self.put_segment(step, gap.segment, &content) {
+        match self.put_segment(step, segment, &content) {
             Ok(()) => self.go_on(step),
             Err(error) => self.fail(step, error),
         }
@@ -352,7 +359,7 @@ impl Uploading {
         };
         let Read { gap, content, old } = read;
         let Some(there) = old.content(&blocks) else { return self.fail(step, ObjectError::Corrupt) };
-        match self.put_segment(step, gap.segment, &gap.merge(&there, &content)) {
+        match self.place_segment(step, gap.segment, gap.merge(&there, &content)) {
             Ok(()) => self.go_on(step),
             Err(error) => self.fail(step, error),
         }
@@ -445,20 +452,8 @@ impl Uploading {
     /// Puts what has come, or reads what it is to be put into.
     fn begin_segment(&mut self, step: &mut Step<'_>, gap: Gap, content: Payload) -> Result<(), ObjectError> {
         let there = self.base.as_ref().and_then(|base| base.manifest().segments.get(gap.segment));
-        if let Some(record) = self.earlier.take(gap.segment, &content, |brick| step.bricks.is_away(brick)) {
-            let check = Check {
-                version: record.version,
-                segment: gap.segment as u32,
-                symbol_blocks: record.symbol_blocks,
-                places: record.places.clone(),
-                reads: false,
-                stream: self.stream,
-            };
-            self.under_way.insert(step.check(check), Part::Checking { gap, content, record });
-            return Ok(());
-        }
         let Some(old) = there.filter(|old| !gap.replaces(old, content.len())).cloned() else {
-            return self.put_segment(step, gap.segment, &content);
+            return self.place_segment(step, gap.segment, content);
         };
         let get = Get {
             version: old.version,
@@ -472,6 +467,28 @@ impl Uploading {
         };
         self.segments[gap.segment] = None;
         self.under_way.insert(step.get(get), Part::Reading(Read { gap, content, old }));
+        Ok(())
+    }
+
+    /// A segment's whole content is known: it is put, unless an earlier try has stored it, and bricks still have it.
+    fn place_segment(
+        &mut self,
+        step: &mut Step<'_>,
+        segment: usize,
+        content: Payload,
+    ) -> Result<(), ObjectError> {
+        let losses = self.object.losses;
+        let stored = self.earlier.take(segment, &content, |brick| step.bricks.is_away(brick), losses);
+        let Some(record) = stored else { return self.put_segment(step, segment, &content) };
+        let check = Check {
+            version: record.version,
+            segment: segment as u32,
+            symbol_blocks: record.symbol_blocks,
+            places: record.places.clone(),
+            reads: false,
+            stream: self.stream,
+        };
+        self.under_way.insert(step.check(check), Part::Checking { segment, content, record });
         Ok(())
     }
 
@@ -519,15 +536,14 @@ impl Uploading {
         let manifest = self.manifest();
         let (version, name, condition) = (hold.version(), self.object.name.clone(), self.object.condition);
         let info = self.info(version, &manifest);
+        let is_part = |share: &Share| self.earlier.had(&[share.version]);
+        let (parts, shares) = manifest.shares(version).into_iter().partition(is_part);
+        let manifest = manifest.to_bytes();
         step.ask(match &self.base {
-            None => {
-                let parts = manifest.shares(version);
-                IndexRequest::Commit { name, condition, info, manifest: manifest.to_bytes(), parts }
-            }
+            None => IndexRequest::Commit { name, condition, info, manifest, parts },
             Some(patched) => {
                 let (base, was) = (patched.info().version, patched.was());
-                let shares = manifest.shares(version);
-                IndexRequest::Patch { name, base, was, shares, info, manifest: manifest.to_bytes() }
+                IndexRequest::Patch { name, base, was, shares, info, manifest, parts }
             }
         });
         self.stage = Stage::Committing(hold);

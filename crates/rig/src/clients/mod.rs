@@ -85,7 +85,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 26] = [
+const OWN: [(&str, &[&str], Own); 27] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -111,6 +111,7 @@ const OWN: [(&str, &[&str], Own); 26] = [
     ("objects/brick-killed-and-stopped", &[], objects::brick_killed_and_stopped),
     ("objects/brick-evicted", &[], objects::brick_evicted),
     ("objects/put-resumed", &[], objects::put_resumed),
+    ("objects/patch-resumed", &[], objects::patch_resumed),
     ("pgbench/raid5-4+1/brick-killed", postgres::NEEDS, postgres::over_raid5),
 ];
 

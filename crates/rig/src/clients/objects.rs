@@ -188,7 +188,10 @@ pub(super) fn put_resumed(binary: &Path) -> Result<()> {
     bed.kill_put(&put, &notes)?;
     let other = bed.try_object(&["put", text(&source)?, "tests/other", "--resume", text(&notes)?])?;
     let why = String::from_utf8_lossy(&other.stderr);
-    ensure!(!other.status.success() && why.contains(&format!("of a put of {object}")), "{why}");
+    ensure!(
+        !other.status.success() && why.contains(&format!("of a put with --survive 1 of {object}")),
+        "{why}"
+    );
     let mut damaged = fs::read(&notes)?;
     let last = damaged.len() - 5;
     damaged[last] ^= 1;
@@ -197,6 +200,50 @@ pub(super) fn put_resumed(binary: &Path) -> Result<()> {
     let why = String::from_utf8_lossy(&refused.stderr);
     ensure!(!refused.status.success() && why.contains("damaged"), "{why}");
     Ok(())
+}
+
+/// Who patches is killed in the middle, and goes on later; what is appended is not appended twice.
+pub(super) fn patch_resumed(binary: &Path) -> Result<()> {
+    const BEFORE: usize = 5_000_000;
+    const AT: usize = 1_000_000;
+    let bed = Bed::start(binary)?;
+    bed.put(BEFORE, 6)?;
+    let (source, object) = (bed.source(LARGE, 4)?, name(BEFORE));
+    let (notes, file) = (bed.file("notes"), bed.file("read"));
+    let notes_of = |ways: &[&str]| -> Result<Vec<String>> {
+        let fixed = ["patch", text(&source)?, &object, "--resume", text(&notes)?, "--json"];
+        Ok(fixed.iter().chain(ways).map(|word| (*word).to_owned()).collect())
+    };
+    let goes_on = |patch: &[&str], expected: &[u8]| -> Result<()> {
+        let value: Value = serde_json::from_str(&bed.object(patch)?)?;
+        let before = value["stored_before_bytes"].as_u64().context("it says how much was stored before")?;
+        ensure!(before >= 32 << 20 && !notes.exists(), "{before} bytes were stored before");
+        bed.object(&["get", &object, text(&file)?])?;
+        ensure!(fs::read(&file)? == expected, "what was patched came back otherwise");
+        bed.object(&["verify", &object]).map(drop)
+    };
+    let append = notes_of(&["--append"])?;
+    let append: Vec<&str> = append.iter().map(String::as_str).collect();
+    bed.kill_put(&append, &notes)?;
+    let old = fs::read(&notes)?;
+    let expected = [content(BEFORE, 6), content(LARGE, 4)].concat();
+    goes_on(&append, &expected)?;
+    // It ended after the object was patched, and before the notes were removed.
+    fs::write(&notes, &old)?;
+    let refused = bed.try_object(&append)?;
+    let why = String::from_utf8_lossy(&refused.stderr);
+    ensure!(!refused.status.success() && why.contains("may have been done already"), "{why}");
+    ensure!(notes.exists(), "its notes are gone, and the next try would append once more");
+    let at = notes_of(&["--at", &AT.to_string()])?;
+    let at: Vec<&str> = at.iter().map(String::as_str).collect();
+    let refused = bed.try_object(&at)?;
+    let why = String::from_utf8_lossy(&refused.stderr);
+    ensure!(!refused.status.success() && why.contains("of a patch with --append"), "{why}");
+    fs::remove_file(&notes)?;
+    bed.kill_put(&at, &notes)?;
+    let mut patched = expected;
+    patched[AT..AT + LARGE].copy_from_slice(&content(LARGE, 4));
+    goes_on(&at, &patched)
 }
 
 /// Bricks look every half minute whether one is lost, and try again after a minute.

@@ -1,9 +1,8 @@
 //! Objects by their names, through whichever gateway: each name is a register. A version that was put is its value; without an object it is 0.
 //!
-//! Puts come in segments, some on a condition, and some putters sleep for longer than their version is held. Some that fail, or whose gateway dies, are
-//! gone on with later, elsewhere. Patches replace a part of what is there, or
-//! append to it. What is read must be one version, whole; what is read and listed, and when, must be linearizable name by name; and when all is healed, bricks have given back what nobody will
-//! read again.
+//! Puts come in segments, some on a condition, and some putters sleep for longer than their version is held. Patches replace a part of what is there, or
+//! append to it. Some of both that fail, or whose gateway dies, are gone on with later, elsewhere. What is read must be one version, whole; what is read and
+//! listed, and when, must be linearizable name by name; and when all is healed, bricks have given back what nobody will read again.
 
 use super::actors::{Actors, Pending};
 use super::redundancy::{Looked, Probe};
@@ -32,9 +31,9 @@ pub(crate) const BUCKET: &str = "torture";
 const PUTS_MAX: u64 = 24;
 /// For so long a version is held for whoever puts or reads it.
 pub(crate) const HOLD_NS: u64 = 2 * SECOND;
-/// Of puts that somebody may go on with so many are called off instead of being given more content.
+/// Of puts and patches that somebody may go on with so many are called off instead of being given more content.
 const INTERRUPTED_PERCENT: u32 = 20;
-/// For so long what is stored of a put is held that somebody may go on with.
+/// For so long what is stored of a put or patch is held that somebody may go on with.
 const KEEP: Duration = Duration::from_secs(20);
 /// When all is healed, a put or get ends within this time.
 const LIVE_NS: u64 = 60 * SECOND;
@@ -56,8 +55,8 @@ pub(crate) struct Named {
     /// How long the object of each name was when it was seen last.
     sizes: [u64; NAMES.len()],
     operations: Vec<Operation>,
-    /// Puts that have failed, and that somebody may go on with.
-    interrupted: Vec<NewPut>,
+    /// Puts and patches that have failed, and that somebody may go on with.
+    interrupted: Vec<Change>,
     /// Versions that some put or patch replaced on the condition that they be there.
     replaced: BTreeSet<ObjectVersion>,
     /// Which put a version is.
@@ -75,6 +74,8 @@ pub(crate) struct Named {
 #[derive(Clone, Copy)]
 pub(super) struct Content {
     number: u64,
+    /// Of which put or patch its bytes are: of this one, or of an earlier try.
+    text: u64,
     bytes: usize,
     pub(super) losses: u32,
     /// Disks and sectors that were lost before it was asked for.
@@ -94,45 +95,46 @@ struct NewPut {
     tries: u32,
 }
 
-/// So often somebody goes on with a put, at the most.
+/// So often somebody goes on with a put or patch, at the most.
 const TRIES_MAX: u32 = 4;
 
-enum What {
-    Put {
-        put: NewPut,
-        sent: usize,
-        wanted: usize,
-    },
-    Patch {
-        name: usize,
-        patch: Patch,
-        of: Option<ObjectVersion>,
-        base: Option<ObjectVersion>,
-        sent: usize,
-        wanted: usize,
-    },
-    Get {
-        name: usize,
-        range: Option<(u64, u64)>,
-        info: Option<ObjectInfo>,
-        got: Payload,
-    },
-    Remove {
-        name: usize,
-    },
-    List,
-    Look {
-        name: usize,
-    },
+/// Something that somebody may go on with.
+enum Change {
+    Put(NewPut),
+    Patch(NewPatch),
 }
 
-/// Which bytes a patch replaces.
+enum What {
+    Put { put: NewPut, sent: usize, wanted: usize },
+    Patch { patch: NewPatch, base: Option<ObjectVersion>, sent: usize, wanted: usize },
+    Get { name: usize, range: Option<(u64, u64)>, info: Option<ObjectInfo>, got: Payload },
+    Remove { name: usize },
+    List,
+    Look { name: usize },
+}
+
+/// A part of an object that is to be replaced.
+struct NewPatch {
+    name: usize,
+    bytes: Replaced,
+    of: Option<ObjectVersion>,
+    segment_bytes: usize,
+    /// What of it is stored, if somebody may go on with it.
+    stored: Option<PutProgress>,
+    tries: u32,
+}
+
+/// Which bytes a patch replaces, and with which.
 #[derive(Clone, Copy)]
-struct Patch {
+struct Replaced {
+    /// Another one for each try: it may be of another version.
     number: u64,
+    /// The number of its first try.
+    text: u64,
     at: usize,
     bytes: usize,
-    segment_bytes: usize,
+    /// Disks and sectors that were lost before the first try.
+    lost_before: u64,
 }
 
 impl Named {
@@ -179,7 +181,7 @@ impl Named {
             _ => self.draw.between(1, 2 * segment_bytes as u64 + 5000) as usize,
         };
         let losses = u32::from(bricks >= 3);
-        let content = Content { number, bytes, losses, lost_before, around: None };
+        let content = Content { number, text: number, bytes, losses, lost_before, around: None };
         self.puts.insert(number, content);
         let versions: Vec<ObjectVersion> = self.versions.keys().copied().collect();
         let condition = match self.draw.below(5) {
@@ -198,14 +200,39 @@ impl Named {
         What::Put { put, sent: 0, wanted: 0 }
     }
 
-    /// A put has failed, or its gateway is no more: somebody may go on with it.
-    fn interrupt(&mut self, put: NewPut) {
-        if put.stored.is_some() && put.tries < TRIES_MAX {
-            self.interrupted.push(put);
+    /// A put or patch has failed, or its gateway is no more: somebody may go on with it.
+    fn interrupt(&mut self, change: Change) {
+        let (Change::Put(NewPut { stored, tries, .. }) | Change::Patch(NewPatch { stored, tries, .. })) =
+            &change;
+        if stored.is_some() && *tries < TRIES_MAX {
+            self.interrupted.push(change);
         }
     }
 
-    fn draw_patch(&mut self) -> What {
+    /// Somebody goes on with it.
+    fn go_on(&mut self, change: Change) -> What {
+        let has_stored =
+            |stored: &Option<PutProgress>| stored.as_ref().is_some_and(|stored| !stored.is_empty());
+        match change {
+            Change::Put(put) => {
+                if has_stored(&put.stored) {
+                    self.count("puts gone on with");
+                }
+                What::Put { put: NewPut { tries: put.tries + 1, ..put }, sent: 0, wanted: 0 }
+            }
+            Change::Patch(mut patch) => {
+                if has_stored(&patch.stored) {
+                    self.count("patches gone on with");
+                }
+                self.drawn += 1;
+                patch.bytes.number = self.drawn;
+                patch.tries += 1;
+                What::Patch { patch, base: None, sent: 0, wanted: 0 }
+            }
+        }
+    }
+
+    fn draw_patch(&mut self, lost_before: u64) -> What {
         self.drawn += 1;
         let name = self.draw.index(NAMES.len());
         let size = self.sizes[name];
@@ -223,21 +250,30 @@ impl Named {
         let versions: Vec<ObjectVersion> = self.versions.keys().copied().collect();
         let of = (!versions.is_empty() && self.draw.percent(10)).then(|| *self.draw.pick(&versions));
         let segment_bytes = *self.draw.pick(&SEGMENT_BYTES);
-        let patch = Patch { number: self.drawn, at: at as usize, bytes: bytes as usize, segment_bytes };
-        What::Patch { name, patch, of, base: None, sent: 0, wanted: 0 }
+        let stored = self.draw.percent(50).then(PutProgress::default);
+        let bytes = self.replaced((at as usize, bytes as usize), lost_before);
+        let patch = NewPatch { name, bytes, of, segment_bytes, stored, tries: 1 };
+        What::Patch { patch, base: None, sent: 0, wanted: 0 }
+    }
+
+    /// So many bytes from a byte on, by the patch that was drawn last.
+    fn replaced(&self, (at, bytes): (usize, usize), lost_before: u64) -> Replaced {
+        Replaced { number: self.drawn, text: self.drawn, at, bytes, lost_before }
     }
 
     /// Which version is being patched is known now, and so what the object will be. Nothing where nobody put that version, which is noticed elsewhere.
-    fn begin_patch(&mut self, Patch { number, at, bytes, .. }: Patch, base: &ObjectInfo) {
+    fn begin_patch(&mut self, replaced: Replaced, base: &ObjectInfo) {
+        let Replaced { number, text, at, bytes, lost_before } = replaced;
         if let Some(base) = self.puts.get(&base.put_ms) {
             let around = Some((base.number, at, at + bytes));
-            self.puts.insert(number, Content { number, bytes: base.bytes.max(at + bytes), around, ..*base });
+            let (bytes, lost_before) = (base.bytes.max(at + bytes), base.lost_before.min(lost_before));
+            self.puts.insert(number, Content { number, text, bytes, lost_before, around, ..*base });
         }
     }
 
     /// What a put is, or a patched version.
     fn bytes_of(&self, content: &Content) -> Vec<u8> {
-        let own = |from, to| own_bytes(content.number, from, to);
+        let own = |from, to| own_bytes(content.text, from, to);
         let Some((base, from, to)) = content.around else { return own(0, content.bytes) };
         let mut bytes = self.bytes_of(&self.puts[&base]);
         bytes.resize(content.bytes, 0);
@@ -291,6 +327,11 @@ fn redundancy(number: u64) -> u32 {
     [0, 0, 0, 60, 900][number as usize % 5]
 }
 
+/// What can go on later, with what is stored of it by now.
+fn resumable(stored: &Option<PutProgress>) -> Option<Resumable> {
+    stored.clone().map(|stored| Resumable { keep: KEEP, stored })
+}
+
 impl What {
     fn wish(&self) -> ObjectWish {
         match self {
@@ -301,15 +342,16 @@ impl What {
                 redundancy: redundancy(put.content.number),
                 put_ms: put.content.number,
                 segment_bytes: put.segment_bytes,
-                resumable: put.stored.clone().map(|stored| Resumable { keep: KEEP, stored }),
+                resumable: resumable(&put.stored),
             }),
-            What::Patch { name, patch, of, .. } => ObjectWish::Patch(ObjectPatch {
-                name: named(*name),
-                at: Some(patch.at as u64),
-                of: *of,
-                redundancy: redundancy(patch.number),
-                put_ms: patch.number,
+            What::Patch { patch, .. } => ObjectWish::Patch(ObjectPatch {
+                name: named(patch.name),
+                at: Some(patch.bytes.at as u64),
+                of: patch.of,
+                redundancy: redundancy(patch.bytes.number),
+                put_ms: patch.bytes.number,
                 segment_bytes: patch.segment_bytes,
+                resumable: resumable(&patch.stored),
             }),
             What::Get { name, range, .. } => {
                 let at = *name + range.map_or(0, |(from, _)| from as usize / 4096);
@@ -365,17 +407,14 @@ impl World {
         };
         if !named.interrupted.is_empty() && named.draw.percent(40) {
             let at = named.draw.index(named.interrupted.len());
-            let mut put = named.interrupted.swap_remove(at);
-            put.tries += 1;
-            if put.stored.as_ref().is_some_and(|stored| !stored.is_empty()) {
-                named.count("puts gone on with");
-            }
-            return self.wish(actor, node, What::Put { put, sent: 0, wanted: 0 });
+            let change = named.interrupted.swap_remove(at);
+            let what = named.go_on(change);
+            return self.wish(actor, node, what);
         }
         let may_put = named.drawn < PUTS_MAX;
         let what = match named.draw.below(12) {
             0..4 if may_put => named.draw_put(lost_before, bricks),
-            4..6 if may_put => named.draw_patch(),
+            4..6 if may_put => named.draw_patch(lost_before),
             // What was put last stays, so that there is something to look after.
             0..7 if may_put => What::Remove { name: named.draw.index(NAMES.len()) },
             7 => What::List,
@@ -402,19 +441,26 @@ impl World {
         let Some(named) = &mut self.named else { return };
         let is_interrupted = named.issuing && named.draw.percent(INTERRUPTED_PERCENT);
         let Some(pending) = named.actors.pending(actor) else { return };
-        if matches!(&pending.what, What::Put { put, .. } if put.stored.is_some() && is_interrupted) {
+        let may_go_on = match &pending.what {
+            What::Put { put, .. } => put.stored.is_some(),
+            What::Patch { patch, .. } => patch.stored.is_some(),
+            _ => false,
+        };
+        if may_go_on && is_interrupted {
             let (tag, node) = (pending.tag, pending.node);
             return self.deliver(node, Input::Object { tag, wish: Box::new(ObjectWish::CallOff) });
         }
-        let (number, at, total, sent, wanted) = match &mut pending.what {
+        let (text, at, total, sent, wanted) = match &mut pending.what {
             What::Put { put: NewPut { content, .. }, sent, wanted } => {
-                (content.number, 0, content.bytes, sent, wanted)
+                (content.text, 0, content.bytes, sent, wanted)
             }
-            What::Patch { patch, sent, wanted, .. } => (patch.number, patch.at, patch.bytes, sent, wanted),
+            What::Patch { patch: NewPatch { bytes, .. }, sent, wanted, .. } => {
+                (bytes.text, bytes.at, bytes.bytes, sent, wanted)
+            }
             _ => return,
         };
         let to = (*sent + *wanted).min(total);
-        let (bytes, is_last) = (own_bytes(number, at + *sent, at + to), to == total);
+        let (bytes, is_last) = (own_bytes(text, at + *sent, at + to), to == total);
         *sent = to;
         let wish = Box::new(ObjectWish::Content { content: Payload::from(bytes), is_last });
         let (tag, node) = (pending.tag, pending.node);
@@ -440,15 +486,16 @@ impl World {
                 self.next_object_turn(actor, delay_ns);
             }
             (
-                What::Put { put: NewPut { stored: Some(stored), .. }, .. },
+                What::Put { put: NewPut { stored: Some(stored), .. }, .. }
+                | What::Patch { patch: NewPatch { stored: Some(stored), .. }, .. },
                 ObjectNews::Stored { segment, record },
             ) => {
                 stored.note(segment, record);
             }
             (What::Patch { patch, base, .. }, ObjectNews::Begun(begun)) => {
                 *base = Some(begun.version);
-                let patch = *patch;
-                named.begin_patch(patch, &begun);
+                let replaced = patch.bytes;
+                named.begin_patch(replaced, &begun);
             }
             (What::Get { info, .. }, ObjectNews::Begun(begun)) => {
                 *info = Some(begun);
@@ -496,27 +543,32 @@ impl World {
                 Err(ObjectError::InDoubt) => {
                     named.count("objects in doubt");
                     named.record(put.name, Access::Write, put.content.number, asked_ns, None);
-                    named.interrupt(put);
+                    named.interrupt(Change::Put(put));
                 }
                 Err(ObjectError::Index(IndexError::NotAsExpected)) => named.count("objects not put"),
                 Err(_) => {
                     named.count("objects not put");
-                    named.interrupt(put);
+                    named.interrupt(Change::Put(put));
                 }
             },
-            (What::Patch { name, patch, base, .. }, ObjectNews::Put(result)) => match (result, base) {
+            (What::Patch { patch, base, .. }, ObjectNews::Put(result)) => match (result, base) {
                 (Ok(info), Some(base)) => {
                     named.count("objects patched");
-                    named.see(name, &info)?;
-                    named.record(name, Access::Write, patch.number, asked_ns, answered);
+                    named.see(patch.name, &info)?;
+                    named.record(patch.name, Access::Write, patch.bytes.number, asked_ns, answered);
                     return named.replace(base);
                 }
                 (Ok(_), None) => return Err(Violation::new("objects", "a patch ended that had not begun")),
                 (Err(ObjectError::InDoubt), _) => {
                     named.count("objects in doubt");
-                    named.record(name, Access::Write, patch.number, asked_ns, None);
+                    named.record(patch.name, Access::Write, patch.bytes.number, asked_ns, None);
+                    named.interrupt(Change::Patch(patch));
                 }
-                (Err(_), _) => named.count("objects not patched"),
+                (Err(ObjectError::Index(IndexError::NotAsExpected)), _) => named.count("objects not patched"),
+                (Err(_), _) => {
+                    named.count("objects not patched");
+                    named.interrupt(Change::Patch(patch));
+                }
             },
             (What::Remove { name }, ObjectNews::Removed(result)) => match result {
                 Ok(()) => {
@@ -580,13 +632,15 @@ impl World {
             match what {
                 What::Put { put, .. } => {
                     named.record(put.name, Access::Write, put.content.number, asked_ns, None);
-                    named.interrupt(put);
+                    named.interrupt(Change::Put(put));
                 }
-                // Before it has begun it changes nothing.
-                What::Patch { name, patch, base: Some(_), .. } => {
-                    named.record(name, Access::Write, patch.number, asked_ns, None)
+                What::Patch { patch, base, .. } => {
+                    // Before it has begun it changes nothing.
+                    if base.is_some() {
+                        named.record(patch.name, Access::Write, patch.bytes.number, asked_ns, None);
+                    }
+                    named.interrupt(Change::Patch(patch));
                 }
-                What::Patch { .. } => {}
                 What::Remove { name } => named.record(name, Access::Write, 0, asked_ns, None),
                 What::Get { .. } | What::List | What::Look { .. } => {}
             }
@@ -629,13 +683,16 @@ impl World {
         }
         let may_evict = bricks > 3 && !self.shape.disks.are_small;
         let brick = self.named.as_mut().filter(|_| may_evict).map(|named| named.draw.between(1, bricks));
+        let lost_before = self.lost_of_objects();
         for name in 0..NAMES.len() {
             let Some(&node) = self.running_gateways().first() else { return Ok(()) };
             let Some(named) = &mut self.named else { return Ok(()) };
             let bytes = named.draw.between(1, 9000) as usize;
             named.drawn += 1;
-            let patch = Patch { number: named.drawn, at: 0, bytes, segment_bytes: SEGMENT_BYTES[0] };
-            self.wish(name, node, What::Patch { name, patch, of: None, base: None, sent: 0, wanted: 0 });
+            let bytes = named.replaced((0, bytes), lost_before);
+            let segment_bytes = SEGMENT_BYTES[0];
+            let patch = NewPatch { name, bytes, of: None, segment_bytes, stored: None, tries: 1 };
+            self.wish(name, node, What::Patch { patch, base: None, sent: 0, wanted: 0 });
         }
         if let Some(brick) = brick {
             // It may be refused.

@@ -2,6 +2,7 @@
 
 use super::Way;
 use super::resume::Notes;
+use crate::config::Bytes;
 use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Error, Result, anyhow};
@@ -68,6 +69,14 @@ pub(super) fn send(
     };
     let seconds = begun.elapsed().as_secs_f64();
     Ok(Sent { info, base: putter.base, bytes: putter.sent, taken_over, seconds })
+}
+
+/// How much earlier tries have stored, for people.
+pub(super) fn before(taken_over: u64) -> String {
+    match taken_over {
+        0 => String::new(),
+        bytes => format!(" ({} were stored before)", Bytes(bytes)),
+    }
 }
 
 /// By this machine's clock, in milliseconds since 1970.
@@ -197,7 +206,10 @@ impl ObjectUser for Putter {
                 self.wanted = Some(bytes);
                 self.source.ask(bytes);
             }
-            ObjectNews::Begun(info) => self.base = Some(info),
+            ObjectNews::Begun(info) => {
+                self.base = Some(info);
+                self.notes.iter_mut().for_each(|notes| notes.begun(info.version));
+            }
             ObjectNews::Stored { segment, record } => {
                 let noted = self.notes.as_mut().map_or(Ok(()), |notes| notes.note(segment, record));
                 if let Err(error) = noted {

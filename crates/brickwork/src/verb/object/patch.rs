@@ -1,6 +1,7 @@
 //! `brickwork object patch`: a file, or what comes in, in place of a part of an object, or behind its end.
 
 use super::content::{self, Sent};
+use super::resume::{Notes, Work};
 use super::{info_json, version};
 use crate::config::Bytes;
 use crate::global::Global;
@@ -21,12 +22,18 @@ Of an object's segments (32 MiB each, the last one less) those that are not touc
 them. One that is touched is read and put anew, even for one byte. The object survives the loss of as many bricks as before.
 
 If the directory stops answering, the command may not know whether the object was patched. To append what must not come twice,
-give the version that is there: a repetition is refused if the first one was done.
+give the version that is there, or --resume: a repetition is refused if the first one was done.
+
+With --resume NOTES the command notes in the file NOTES which segments are stored, as `object put` does. After an interruption
+of any kind give the same command once more: it reads the content from its beginning, and sends the segments that are not
+stored, or would have other content by now. What is stored is kept for a day. NOTES is removed when the object is patched. To
+give up, remove NOTES.
 
 Examples:
   brickwork object patch sector.bin images/disk.img --at 1MiB
   brickwork object patch today.log logs/all.log --append
-  brickwork object patch - images/disk.img --at 0 --if-version 2c8f1a0000000005 < head.bin")]
+  brickwork object patch - images/disk.img --at 0 --if-version 2c8f1a0000000005 < head.bin
+  brickwork object patch day.tar backups/all.tar --append --resume day.notes")]
 pub(super) struct Args {
     /// The file; `-` is standard input
     file: PathBuf,
@@ -45,19 +52,26 @@ pub(super) struct Args {
     /// Only if this version is there, as `object stat` shows it
     #[arg(long, value_name = "VERSION", value_parser = version)]
     if_version: Option<u64>,
+    /// Note in this file what is stored; if there are notes, go on from there
+    #[arg(long, value_name = "NOTES")]
+    resume: Option<PathBuf>,
 }
 
 pub(super) fn run(global: &Global, args: Args) -> Result<()> {
+    let work = Work::Patch { at: args.at.map(|at| at.0) };
+    let notes = args.resume.map(|path| Notes::open(path, &args.object, work)).transpose()?;
+    let is_resumable = notes.is_some();
     let patch = ObjectPatch {
         name: args.object.clone(),
         at: args.at.map(|at| at.0),
-        of: args.if_version.map(base::ObjectVersion),
+        of: args.if_version.map(base::ObjectVersion).or_else(|| notes.as_ref().and_then(Notes::only_to)),
         redundancy: args.redundancy,
         put_ms: content::now_ms(),
         segment_bytes: SEGMENT_BYTES,
+        resumable: notes.as_ref().map(Notes::resumable),
     };
-    let Sent { info, base, bytes, seconds, .. } =
-        content::send(global, &args.object, &args.file, ObjectWish::Patch(patch), None)?;
+    let Sent { info, base, bytes, taken_over, seconds } =
+        content::send(global, &args.object, &args.file, ObjectWish::Patch(patch), notes)?;
     let old_bytes = base.map_or(0, |base| base.bytes);
     let from = args.at.map_or(old_bytes, |at| at.0);
     if global.json {
@@ -66,14 +80,18 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         value["patched_bytes"] = bytes.into();
         value["old_bytes"] = old_bytes.into();
         value["seconds"] = seconds.into();
+        if is_resumable {
+            value["stored_before_bytes"] = taken_over.into();
+        }
         output::print_json(&value);
         return Ok(());
     }
     println!(
-        "Patched {}: {} from {} on in {seconds:.1} s, now {}, version {:016x}.",
+        "Patched {}: {} from {} on{} in {seconds:.1} s, now {}, version {:016x}.",
         args.object,
         Bytes(bytes),
         Bytes(from),
+        content::before(taken_over),
         Bytes(info.bytes),
         info.version.0
     );

@@ -1,7 +1,7 @@
 //! `brickwork object put`: a file, or what comes in, as an object.
 
 use super::content::{self, Sent};
-use super::resume::Notes;
+use super::resume::{Notes, Work};
 use super::{info_json, version};
 use crate::config::Bytes;
 use crate::global::Global;
@@ -58,7 +58,8 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         None if args.if_absent => Condition::Absent,
         None => Condition::Always,
     };
-    let notes = args.resume.map(|path| Notes::open(path, &args.object, args.survive)).transpose()?;
+    let work = Work::Put { survive: args.survive };
+    let notes = args.resume.map(|path| Notes::open(path, &args.object, work)).transpose()?;
     let object = NewObject {
         name: args.object.clone(),
         condition,
@@ -80,14 +81,11 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         output::print_json(&value);
         return Ok(());
     }
-    let before = match taken_over {
-        0 => String::new(),
-        bytes => format!(" ({} were stored before)", Bytes(bytes)),
-    };
     println!(
-        "Put {}: {}{before} in {seconds:.1} s, version {:016x}.",
+        "Put {}: {}{} in {seconds:.1} s, version {:016x}.",
         args.object,
         Bytes(info.bytes),
+        content::before(taken_over),
         info.version.0
     );
     Ok(())

@@ -1,27 +1,43 @@
-//! Notes of a put that can go on later: a file that says what is stored, for `object put --resume`.
+//! Notes of a put or patch that can go on later: a file that says what is stored, for `object put --resume` and `object patch --resume`.
 //!
-//! The file begins with a line that says what it is. Then come the object's name, how many bricks may be lost and what is stored, as between
-//! daemons, and the CRC-32C of all of it.
+//! The file begins with a line that says what it is of. Then come the object's name, how many bricks may be lost or what is patched, and what is stored,
+//! as between daemons, and the CRC-32C of all of it.
 
 use crate::config::Bytes;
 use crate::security::files;
 use anyhow::{Context, Error, Result, anyhow, bail};
+use base::ObjectVersion;
 use proto::object::{ObjectError, PutProgress, Resumable, SegmentRecord};
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
-use wire::{ObjectInfo, ObjectName, Wire};
+use wire::{IndexError, ObjectInfo, ObjectName, Wire};
 
 /// What is stored is kept for so long when nobody goes on.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
-const HEAD: &[u8] = b"brickwork object put: what is stored, version 1\n";
+const HEAD_OF_PUT: &[u8] = b"brickwork object put: what is stored, version 1\n";
+const HEAD_OF_PATCH: &[u8] = b"brickwork object patch: what is stored, version 1\n";
+
+/// What is sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Work {
+    /// An object that survives the loss of so many bricks.
+    Put { survive: u32 },
+    /// A part of an object, from that byte on, or what is appended to it.
+    Patch { at: Option<u64> },
+}
 
 /// What is stored of an object, and the file that says so.
 pub(super) struct Notes {
     path: PathBuf,
     object: ObjectName,
-    survive: u32,
+    work: Work,
+    /// The version that is patched, once that is known.
+    base: ObjectVersion,
+    /// Whether that version was still there this time.
+    is_begun: bool,
     stored: PutProgress,
     /// So much was stored before, and need not be put again.
     taken_over: u64,
@@ -29,17 +45,30 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Those of an earlier try, or new ones.
-    pub(super) fn open(path: PathBuf, object: &ObjectName, survive: u32) -> Result<Notes> {
-        let stored = match fs::read(&path) {
-            Ok(content) => read(&content, object, survive)
+    pub(super) fn open(path: PathBuf, object: &ObjectName, work: Work) -> Result<Notes> {
+        let (base, stored) = match fs::read(&path) {
+            Ok(content) => read(&content, object, &work)
                 .with_context(|| format!("cannot go on from {}", path.display()))?,
-            Err(error) if error.kind() == ErrorKind::NotFound => PutProgress::default(),
+            Err(error) if error.kind() == ErrorKind::NotFound => Default::default(),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         };
-        let notes = Notes { path, object: object.clone(), survive, stored, taken_over: 0 };
+        let notes =
+            Notes { path, object: object.clone(), work, base, is_begun: false, stored, taken_over: 0 };
         // That it can be written is known before anything is sent.
         notes.write()?;
         Ok(notes)
+    }
+
+    /// The only version to which this may be appended: that to which an earlier try was to append it. That try may have been done, and it is not to be
+    /// appended twice.
+    pub(super) fn only_to(&self) -> Option<ObjectVersion> {
+        let is_begun = self.work == Work::Patch { at: None } && !self.stored.is_empty();
+        is_begun.then_some(self.base)
+    }
+
+    /// This version is patched.
+    pub(super) fn begun(&mut self, base: ObjectVersion) {
+        (self.base, self.is_begun) = (base, true);
     }
 
     pub(super) fn resumable(&self) -> Resumable {
@@ -60,8 +89,22 @@ impl Notes {
         self.write()
     }
 
-    /// The put has ended. Where it has failed, and can go on, that is said.
+    /// It has ended. Where it has failed, and can go on, that is said.
     pub(super) fn end(self, result: Result<ObjectInfo>) -> Result<ObjectInfo> {
+        let is_replaced = |error: &Error| {
+            matches!(error.downcast_ref(), Some(ObjectError::Index(IndexError::NotAsExpected)))
+        };
+        if let (Some(base), Err(error)) = (self.only_to(), &result)
+            && !self.is_begun
+            && is_replaced(error)
+        {
+            bail!(
+                "{} is not {:016x} any more, to which this was to be appended: that may have been done already, as `brickwork object stat` shows. Remove {} to append it once more",
+                self.object,
+                base.0,
+                self.path.display()
+            );
+        }
         let may_go_on = |error: &Error| error.downcast_ref::<ObjectError>().is_none_or(ObjectError::may_pass);
         match result {
             Err(error) if !self.stored.is_empty() && may_go_on(&error) => {
@@ -85,36 +128,63 @@ impl Notes {
     }
 
     fn write(&self) -> Result<()> {
-        let mut content = HEAD.to_vec();
+        let mut content = self.work.head().to_vec();
         content.extend(self.object.to_bytes());
-        content.extend(self.survive.to_bytes());
+        match &self.work {
+            Work::Put { survive } => content.extend(survive.to_bytes()),
+            Work::Patch { at } => content.extend((*at, self.base).to_bytes()),
+        }
         content.extend(self.stored.to_bytes());
         content.extend(base::checksum(&content).to_le_bytes());
         files::replace(&self.path, &content)
     }
 }
 
-fn read(content: &[u8], object: &ObjectName, survive: u32) -> Result<PutProgress> {
-    let Some((content, checksum)) = content.split_last_chunk::<4>().filter(|_| content.starts_with(HEAD))
-    else {
-        bail!("it is not a file that `object put --resume` has written");
+impl Work {
+    fn head(&self) -> &'static [u8] {
+        match self {
+            Work::Put { .. } => HEAD_OF_PUT,
+            Work::Patch { .. } => HEAD_OF_PATCH,
+        }
+    }
+}
+
+impl Display for Work {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Work::Put { survive } => write!(f, "a put with --survive {survive}"),
+            Work::Patch { at: Some(at) } => write!(f, "a patch with --at {}", Bytes(*at)),
+            Work::Patch { at: None } => f.write_str("a patch with --append"),
+        }
+    }
+}
+
+/// What notes say is stored, and which version it patches. Those of which nothing is stored are anybody's.
+fn read(content: &[u8], object: &ObjectName, work: &Work) -> Result<(ObjectVersion, PutProgress)> {
+    let is_of_put = content.starts_with(HEAD_OF_PUT);
+    let is_ours = is_of_put || content.starts_with(HEAD_OF_PATCH);
+    let Some((content, checksum)) = content.split_last_chunk::<4>().filter(|_| is_ours) else {
+        bail!("it is not a file that `object put --resume` or `object patch --resume` has written");
     };
     if base::checksum(content) != u32::from_le_bytes(*checksum) {
-        bail!("it is damaged: its checksum differs. Remove it to put the object from the beginning");
+        bail!("it is damaged: its checksum differs. Remove it to send all from the beginning");
     }
-    let mut reader = wire::Reader::new(&content[HEAD.len()..]);
-    let (noted, survived) = (ObjectName::decode(&mut reader)?, u32::decode(&mut reader)?);
+    let head = if is_of_put { HEAD_OF_PUT } else { HEAD_OF_PATCH };
+    let mut reader = wire::Reader::new(&content[head.len()..]);
+    let noted = ObjectName::decode(&mut reader)?;
+    let (of, base) = if is_of_put {
+        (Work::Put { survive: u32::decode(&mut reader)? }, ObjectVersion::default())
+    } else {
+        (Work::Patch { at: Wire::decode(&mut reader)? }, ObjectVersion::decode(&mut reader)?)
+    };
     let stored = PutProgress::decode(&mut reader)?;
     if stored.is_empty() {
-        return Ok(stored);
+        return Ok(Default::default());
     }
-    if noted != *object {
-        bail!("it is of a put of {noted}");
+    if noted != *object || of != *work {
+        bail!("it is of {of} of {noted}");
     }
-    if survived != survive {
-        bail!("it is of a put with --survive {survived}");
-    }
-    Ok(stored)
+    Ok((base, stored))
 }
 
 #[cfg(test)]
@@ -138,7 +208,7 @@ mod tests {
             places: vec![(0, base::BrickId(1))],
             mark: 0,
         };
-        let open = |key, survive| Notes::open(path.clone(), &named(key), survive);
+        let open = |key, survive| Notes::open(path.clone(), &named(key), Work::Put { survive });
         // Those of a put of which nothing was stored are anybody's.
         drop(open("mistyped", 2).expect("new notes"));
         let mut notes = open("k", 1).expect("notes without a segment");
@@ -148,8 +218,10 @@ mod tests {
         notes.note(0, record).expect("it is there");
         assert_eq!(notes.taken_over(), 100);
         let why = |result: Result<Notes>| format!("{:#}", result.err().expect("it is refused"));
-        assert!(why(open("other", 1)).contains("of a put of abc/k"));
+        assert!(why(open("other", 1)).contains("of a put with --survive 1 of abc/k"));
         assert!(why(open("k", 2)).contains("--survive 1"));
+        let patch = |at| Notes::open(path.clone(), &named("k"), Work::Patch { at });
+        assert!(why(patch(None)).contains("of a put with"));
         let content = fs::read(&path).expect("they are there");
         fs::write(&path, &content[..content.len() - 1]).expect("cut");
         assert!(why(open("k", 1)).contains("damaged"));

@@ -1,10 +1,11 @@
 //! Objects by their wishes: the directory and the bricks are played by the test.
 
 use super::*;
-use crate::object::{AccessStrategy, Coding, PutProgress, Resumable, SegmentRecord};
+use crate::object::{AccessStrategy, Coding, SegmentRecord};
 use base::StreamId;
-use core::time::Duration;
-use wire::{BrickPlace, Condition, FragmentId, FragmentOutcome, SegmentSpan, Share, Wait, Wire};
+use wire::{BrickPlace, Condition, FragmentId, FragmentOutcome, Wait, Wire};
+
+mod changes;
 
 const TAG: u64 = 9;
 const V: ObjectVersion = ObjectVersion(7);
@@ -107,6 +108,21 @@ impl Bench {
         }
     }
 
+    /// Bricks are asked whether they have fragments.
+    fn bricks_have(&mut self, has_it: &dyn Fn(FragmentId) -> bool) {
+        for (to, packet) in core::mem::take(&mut self.sent) {
+            let (NodeId::Brick(brick), Message::CheckFragment { operation, fragment, .. }) =
+                (to, &packet.message)
+            else {
+                self.sent.push((to, packet));
+                continue;
+            };
+            let outcome = if has_it(*fragment) { FragmentOutcome::Done } else { FragmentOutcome::Missing };
+            let answer = Message::Fragment { operation: *operation, outcome, wait: Wait::default() };
+            self.with(|objects, now, fx| objects.on_brick(now, brick, answer.into(), fx));
+        }
+    }
+
     /// Bricks take all that they are brought; which of them did.
     fn bricks(&mut self) -> Vec<BrickId> {
         let mut took = Vec::new();
@@ -146,130 +162,6 @@ fn put(losses: u32) -> ObjectWish {
         segment_bytes: 4096,
         resumable: None,
     })
-}
-
-fn share(version: ObjectVersion, from: u32, to: u32) -> Share {
-    Share { version, segments: vec![SegmentSpan { from, to }] }
-}
-
-/// What came of a put that goes on.
-struct WentOn {
-    /// Which segments of other versions the index was told of.
-    parts: Vec<Share>,
-    /// Which segments were put.
-    put: Vec<u32>,
-    /// Which versions the index need not keep any more.
-    abandoned: Vec<ObjectVersion>,
-    /// What the next try would have.
-    stored: PutProgress,
-    news: Option<ObjectNews>,
-}
-
-/// Puts this in segments of 4096 bytes, of which some are stored already. Some of the versions of before may be gone, or the brick may have lost all. It is
-/// called off after so many segments.
-fn go_on(
-    stored: PutProgress,
-    (gone, has_it): (&[ObjectVersion], bool),
-    content: &[u8],
-    most: usize,
-) -> WentOn {
-    let mut bench = Bench::new();
-    let ObjectWish::Put(mut object) = put(0) else { unreachable!("a put") };
-    let keep = Duration::from_secs(3600);
-    let mut went = WentOn {
-        parts: Vec::new(),
-        put: Vec::new(),
-        abandoned: Vec::new(),
-        stored: stored.clone(),
-        news: None,
-    };
-    object.resumable = Some(Resumable { keep, stored });
-    bench.wish(ObjectWish::Put(object));
-    let (parts, abandoned) = (core::cell::RefCell::new(Vec::new()), core::cell::RefCell::new(Vec::new()));
-    let mut left = content.to_vec();
-    for _ in 0..12 {
-        bench.directory(&[1], |request| {
-            Some(match request {
-                IndexRequest::Open { keep_ns, .. } => {
-                    assert_eq!(*keep_ns, keep.as_nanos() as u64);
-                    IndexReply::Opened { version: NEXT, held_ns: *keep_ns, stream: OF_BUCKET }
-                }
-                IndexRequest::Hold { versions, only_open } => {
-                    assert_eq!((&versions[..], *only_open), (&[V][..], true));
-                    IndexReply::Held { gone: gone.to_vec() }
-                }
-                IndexRequest::Commit { parts: of, .. } => {
-                    parts.replace(of.clone());
-                    IndexReply::Committed
-                }
-                IndexRequest::Abandon { version } => {
-                    abandoned.borrow_mut().push(*version);
-                    IndexReply::Abandoned
-                }
-                other => panic!("{other:?}"),
-            })
-        });
-        for (_, packet) in &bench.sent {
-            if let Message::PutFragment { fragment, .. } = &packet.message {
-                assert_eq!(fragment.version, NEXT);
-                went.put.push(fragment.segment);
-            }
-        }
-        bench.bricks();
-        for (_, packet) in core::mem::take(&mut bench.sent) {
-            if let Message::CheckFragment { operation, fragment, .. } = packet.message {
-                assert_eq!(fragment, FragmentId { version: V, segment: 0, index: 0 });
-                let outcome = if has_it { FragmentOutcome::Done } else { FragmentOutcome::Missing };
-                let answer = Message::Fragment { operation, outcome, wait: Wait::default() };
-                bench.with(|objects, now, fx| objects.on_brick(now, BrickId(1), answer.into(), fx));
-            } else {
-                bench.sent.push((NodeId::Directory, packet));
-            }
-        }
-        for news in core::mem::take(&mut bench.news) {
-            match news {
-                ObjectNews::Stored { segment, record } => went.stored.note(segment, record),
-                ObjectNews::WantsContent { .. } if went.put.len() >= most => bench.wish(ObjectWish::CallOff),
-                ObjectNews::WantsContent { bytes } => {
-                    let piece: Vec<u8> = left.drain(..bytes.min(left.len())).collect();
-                    let content = Payload::from(piece);
-                    bench.wish(ObjectWish::Content { content, is_last: left.is_empty() });
-                }
-                news => went.news = Some(news),
-            }
-        }
-    }
-    assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty(), "{:?}", bench.objects.work);
-    (went.parts, went.abandoned) = (parts.into_inner(), abandoned.into_inner());
-    went
-}
-
-#[test]
-fn a_put_that_was_interrupted_goes_on_with_what_is_stored_and_still_the_same() {
-    let content = [vec![1; 4096], vec![2; 4096], vec![3; 100]].concat();
-    let mut record = patched_at(1).segments[0].clone();
-    (record.version, record.checksum) = (V, Some(base::checksum(&content[..4096])));
-    let mut stored = PutProgress::default();
-    stored.note(0, record);
-    let went = go_on(stored.clone(), (&[], true), &content, 9);
-    assert!(matches!(went.news, Some(ObjectNews::Put(Ok(_)))), "{:?}", went.news);
-    assert_eq!((&went.put[..], &went.parts[..]), (&[1, 2][..], &[share(V, 0, 1)][..]));
-    assert_eq!(went.stored.bytes(), 8292);
-    // The index has it no more; the content has changed since; or the brick has it no more.
-    for (gone, has_it, content) in
-        [(&[V][..], true, &content), (&[], true, &vec![7; 8292]), (&[], false, &content)]
-    {
-        let went = go_on(stored.clone(), (gone, has_it), content, 9);
-        assert!(matches!(went.news, Some(ObjectNews::Put(Ok(_)))), "{:?}", went.news);
-        assert_eq!((&went.put[..], &went.parts[..]), (&[0, 1, 2][..], &[][..]));
-        let held = if gone.is_empty() { &[V][..] } else { &[] };
-        assert_eq!(went.abandoned, held, "what is of no use is not kept");
-    }
-    // It is interrupted once more: what was stored stays.
-    let went = go_on(stored, (&[], true), &content, 1);
-    assert_eq!(went.news, Some(ObjectNews::Put(Err(ObjectError::CalledOff))));
-    assert_eq!((&went.put[..], went.stored.bytes()), (&[1][..], 8192));
-    assert_eq!(went.abandoned, []);
 }
 
 fn content(bytes: usize, is_last: bool) -> ObjectWish {
@@ -456,176 +348,6 @@ fn copies(at: [u32; 2]) -> Manifest {
 fn marked(mut manifest: Manifest, mark: u64) -> Manifest {
     manifest.segments.iter_mut().for_each(|segment| segment.mark = mark);
     manifest
-}
-
-/// The version that a patch becomes.
-const NEXT: ObjectVersion = ObjectVersion(8);
-
-/// Segments of 4096, 4096 and 100 bytes, all ones, at brick 2; the version of before has the first one, too.
-fn patched_at(brick: u32) -> Manifest {
-    let segment = |version, bytes: usize| SegmentRecord {
-        version,
-        bytes: bytes as u32,
-        checksum: Some(base::checksum(&vec![1; bytes])),
-        coding: Coding::Copies { blocks: 1 },
-        symbol_blocks: 1,
-        places: vec![(0, BrickId(brick))],
-        mark: 0,
-    };
-    Manifest { segments: vec![segment(ObjectVersion(5), 4096), segment(V, 4096), segment(V, 100)], losses: 0 }
-}
-
-/// Patches that with `content` from a byte on. Its fragments are at the first brick, and at the second one when that is asked again.
-/// What the index was asked to make visible, and what was put.
-fn patch_it(
-    at: u64,
-    of: Option<ObjectVersion>,
-    content: &[u8],
-    (first, then): (u32, u32),
-    moves: bool,
-) -> (Vec<IndexRequest>, BTreeMap<u32, Vec<u8>>, Option<ObjectNews>) {
-    let info = ObjectInfo { version: V, bytes: 8292, checksum: base::checksum(&[1; 8292]), put_ms: 3 };
-    let (mut bench, mut asked, mut put) = (Bench::new(), Vec::new(), BTreeMap::new());
-    let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
-    bench.wish(ObjectWish::Patch(ObjectPatch {
-        name,
-        at: Some(at),
-        of,
-        redundancy: 0,
-        put_ms: 9,
-        segment_bytes: 4096,
-    }));
-    let mut left = content.to_vec();
-    for _ in 0..12 {
-        let requests = core::cell::RefCell::new(Vec::new());
-        bench.directory(&[2], |request| {
-            requests.borrow_mut().push(request.clone());
-            Some(match request {
-                IndexRequest::Look { .. } => IndexReply::Found {
-                    info,
-                    manifest: patched_at(first).to_bytes(),
-                    held_ns: 60_000_000_000,
-                    stream: OF_BUCKET,
-                },
-                IndexRequest::Open { .. } => {
-                    IndexReply::Opened { version: NEXT, held_ns: 60_000_000_000, stream: OF_BUCKET }
-                }
-                IndexRequest::Patch { was, .. }
-                    if moves && *was == base::checksum(&patched_at(first).to_bytes()) =>
-                {
-                    return None;
-                }
-                IndexRequest::Patch { .. } => IndexReply::Committed,
-                IndexRequest::Manifest { version: V, .. } => {
-                    IndexReply::Manifest { manifest: patched_at(then).to_bytes(), of: V, is_held: false }
-                }
-                IndexRequest::Abandon { version: NEXT } => IndexReply::Abandoned,
-                other => panic!("{other:?}"),
-            })
-        });
-        let moved = asked.len();
-        asked.extend(
-            requests.into_inner().into_iter().filter(|request| matches!(request, IndexRequest::Patch { .. })),
-        );
-        if moves && moved == 0 && !asked.is_empty() {
-            let operation = bench.objects.questions.last_asked();
-            let result = Box::new(Err(IndexError::Moved));
-            bench.with(|objects, now, fx| {
-                objects.on_directory(now, Message::IndexDone { operation, result }, fx)
-            });
-        }
-        serve(&mut bench);
-        for (_, packet) in &bench.sent {
-            if let Message::PutFragment { fragment, .. } = &packet.message {
-                assert_eq!(fragment.version, NEXT);
-                put.insert(fragment.segment, packet.payload.to_vec());
-            }
-        }
-        bench.bricks();
-        if let Some(ObjectNews::WantsContent { bytes }) = bench.news.last().cloned() {
-            bench.news.clear();
-            let piece: Vec<u8> = left.drain(..bytes.min(left.len())).collect();
-            bench.wish(ObjectWish::Content { content: Payload::from(piece), is_last: left.is_empty() });
-        }
-    }
-    assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty(), "{:?}", bench.objects.work);
-    (asked, put, bench.news.pop())
-}
-
-#[test]
-fn a_patch_shares_what_it_leaves_and_puts_what_it_changes() {
-    let old = ObjectVersion(5);
-    for (at, bytes, shares, segments) in [
-        (0, 4096, vec![share(V, 1, 3)], vec![(0, 0..4096)]),
-        (10, 20, vec![share(V, 1, 3)], vec![(0, 10..30)]),
-        (4000, 200, vec![share(V, 2, 3)], vec![(0, 4000..4096), (1, 0..104)]),
-        (8292, 5, vec![share(old, 0, 1), share(V, 1, 2)], vec![(2, 100..105)]),
-        (8292, 5000, vec![share(old, 0, 1), share(V, 1, 2)], vec![(2, 100..4096), (3, 0..1004)]),
-        (8292, 0, vec![share(old, 0, 1), share(V, 1, 3)], vec![]),
-    ] {
-        let content = vec![2; bytes];
-        let (asked, put, news) = patch_it(at, None, &content, (2, 3), false);
-        let [IndexRequest::Patch { base: V, was, shares: asked, info, manifest, .. }] = &asked[..] else {
-            panic!("{asked:?}")
-        };
-        assert_eq!((asked, *was), (&shares, base::checksum(&patched_at(2).to_bytes())));
-        let mut whole = vec![1; 8292_usize.max(at as usize + bytes)];
-        whole[at as usize..][..bytes].fill(2);
-        let expected = ObjectInfo {
-            version: NEXT,
-            bytes: whole.len() as u64,
-            checksum: base::checksum(&whole),
-            put_ms: 9,
-        };
-        assert_eq!((info, news), (&expected, Some(ObjectNews::Put(Ok(expected)))));
-        let manifest = Manifest::read(manifest, NEXT).expect("a sound manifest");
-        let own: Vec<u32> = (0..)
-            .zip(&manifest.segments)
-            .filter(|(_, segment)| segment.version == NEXT)
-            .map(|(number, _)| number)
-            .collect();
-        assert_eq!(own, put.keys().copied().collect::<Vec<_>>());
-        assert_eq!(own, segments.iter().map(|(segment, _)| *segment).collect::<Vec<_>>());
-        for (segment, changed) in segments {
-            let content = &put[&segment];
-            let is_changed = |at: &usize| changed.contains(at);
-            assert!(
-                (0..changed.end.max(100)).all(|at| content[at] == if is_changed(&at) { 2 } else { 1 }),
-                "{content:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_patch_notices_what_was_moved_or_replaced_meanwhile() {
-    let (asked, _, news) = patch_it(10, None, &[2; 20], (2, 3), true);
-    let [IndexRequest::Patch { .. }, IndexRequest::Patch { was, manifest, .. }] = &asked[..] else {
-        panic!("{asked:?}")
-    };
-    assert_eq!(*was, base::checksum(&patched_at(3).to_bytes()));
-    let segments = Manifest::read(manifest, NEXT).expect("a sound manifest").segments;
-    let at: Vec<_> = segments.iter().map(|segment| segment.places[0].1.0).collect();
-    assert_eq!(at, [2, 3, 3], "what is shared is where it is now");
-    assert!(matches!(news, Some(ObjectNews::Put(Ok(_)))));
-    let refused = |at, of| patch_it(at, of, &[2], (2, 3), false).2;
-    let index = |error| Some(ObjectNews::Put(Err(ObjectError::Index(error))));
-    assert_eq!(refused(0, Some(ObjectVersion(5))), index(IndexError::NotAsExpected));
-    assert_eq!(refused(8293, None), Some(ObjectNews::Put(Err(ObjectError::OutOfRange { bytes: 8292 }))));
-}
-
-#[test]
-fn a_patch_follows_segments_that_it_has_to_read() {
-    // Brick 1 has the first segment only. Two others are changed in part, and both are read at once.
-    let (asked, put, news) = patch_it(4100, None, &[2; 4150], (1, 2), false);
-    let [IndexRequest::Patch { was, .. }] = &asked[..] else { panic!("{asked:?}") };
-    assert_eq!(*was, base::checksum(&patched_at(2).to_bytes()));
-    assert_eq!(put.keys().copied().collect::<Vec<_>>(), [1, 2]);
-    assert!(put[&1][..4] == [1; 4] && put[&2][58..100] == [1; 42], "what is not patched stays");
-    assert!(matches!(news, Some(ObjectNews::Put(Ok(_)))), "{news:?}");
-    // They are where they were: nobody has them.
-    let (_, _, news) = patch_it(4100, None, &[2; 4150], (1, 1), false);
-    assert!(matches!(news, Some(ObjectNews::Put(Err(ObjectError::Get { .. })))), "{news:?}");
 }
 
 fn restore(me: u32) -> ObjectWish {
