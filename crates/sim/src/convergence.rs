@@ -6,7 +6,9 @@ use crate::units::{MS, SECOND};
 use crate::world::{Node, World};
 use base::BrickId;
 use std::collections::BTreeSet;
-use wire::directory::{AdminReply, BrickEntry, BrickStatus, ClusterStatus, VolumeStatus};
+use wire::directory::{
+    AdminReply, BrickEntry, BrickStatus, ClusterStatus, LostBlocks, ScrubStatus, VolumeStatus,
+};
 use wire::{AdminError, AdminRequest};
 
 /// After healing, all groups are redundant within this time.
@@ -35,13 +37,14 @@ impl World {
                 // What would fill a disk is not rebuilt onto it.
                 return Ok(());
             }
-            last = Some(format!("{worst:?}; {:?}", status.warnings));
+            last = Some(what_is_missing(worst, &status.warnings));
             if self.time.now_ns() > end_ns {
                 break;
             }
             self.run_until(self.time.now_ns() + POLL_NS);
         }
-        let what = format!("a volume is not redundant after {} s: {last:?}", REDUNDANT_NS / SECOND);
+        let last = last.unwrap_or_else(|| "its state was not looked at".to_owned());
+        let what = format!("a volume is not redundant after {} s: {last}", REDUNDANT_NS / SECOND);
         Err(Violation::new("live", what))
     }
 
@@ -108,22 +111,29 @@ impl World {
                 return Ok(bricks);
             }
             if self.time.now_ns() > end_ns {
-                let late = bricks.iter().find(|brick| !is_done(brick));
-                return Err(Violation::new("scrub", format!("scrub {number} does not end: {late:?}")));
+                let mut late: Vec<String> =
+                    bricks.iter().filter(|brick| !is_done(brick)).map(how_far).collect();
+                if late.is_empty() {
+                    late.push("bricks have ended, and still look for lost blocks".to_owned());
+                }
+                let what = format!("scrub {number} does not end: {}", late.join("; "));
+                return Err(Violation::new("scrub", what));
             }
             self.run_until(self.time.now_ns() + POLL_NS);
         }
     }
 
     fn judge_scrub(&self, brick: &BrickEntry, is_clean: bool) -> Result<(), Violation> {
-        let (id, scrub) = (brick.id, &brick.status.scrub);
+        let scrub = &brick.status.scrub;
         let wrongs = [
             (brick.status.rot.lost_blocks > 0, "names blocks that nobody can make out"),
             (scrub.found_blocks > scrub.repaired_blocks, "could not repair what it found"),
             (is_clean && scrub.found_blocks > 0, "finds what an earlier scrub left"),
         ];
         match wrongs.iter().find(|(is_so, _)| *is_so) {
-            Some((_, what)) => Err(Violation::new("scrub", format!("{id} {what}: {:?}", brick.status))),
+            Some((_, what)) => {
+                Err(Violation::new("scrub", format!("{} {what}: {}", brick.id, how_far(brick))))
+            }
             None => Ok(()),
         }
     }
@@ -159,6 +169,37 @@ impl World {
             other => Err(Violation::new("live", format!("the status is {other:?}"))),
         }
     }
+}
+
+/// Why the volume is not redundant, in words.
+fn what_is_missing(worst: &VolumeStatus, warnings: &[String]) -> String {
+    let VolumeStatus { volume, groups, degraded, unavailable, rebuilding, unplaced, .. } = worst;
+    let mut what = format!(
+        "of the {groups} groups of '{}' {degraded} are degraded, {unavailable} unavailable, {rebuilding} rebuilding, and for {unplaced} no brick has room",
+        volume.name
+    );
+    for warning in warnings {
+        what = format!("{what}; the directory warns: {warning}");
+    }
+    what
+}
+
+/// What the brick's scrub has come to, in words.
+fn how_far(brick: &BrickEntry) -> String {
+    let ScrubStatus { number, running, checked_blocks, total_blocks, found_blocks, repaired_blocks, .. } =
+        brick.status.scrub;
+    let state = if running { "is at" } else { "has ended" };
+    let mut what = format!(
+        "{} {state} scrub {number}: {checked_blocks} of {total_blocks} blocks checked, {found_blocks} found wrong, {repaired_blocks} repaired",
+        brick.id
+    );
+    let rot = &brick.status.rot;
+    if rot.lost_blocks > 0 {
+        let in_words = |lost: &LostBlocks| format!("{} B at {} of {}", lost.length, lost.offset, lost.volume);
+        let named: Vec<String> = rot.lost.iter().map(in_words).collect();
+        what = format!("{what}, {} lost ({})", rot.lost_blocks, named.join(", "));
+    }
+    what
 }
 
 /// By what the directory goes by: room for data alone says too little.

@@ -4,6 +4,7 @@
 //! a value of its own; zeroes carry the value 0, with which every register begins.
 
 use base::{HashMap, HashSet};
+use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 
 /// Where a value is kept. Blocks of all volumes are numbered through; see [`Register::sector`].
@@ -48,6 +49,14 @@ impl Register {
         } else {
             (Register::SECTORS, Register::VOLUME_SHIFT + 3)
         }
+    }
+}
+
+impl Display for Register {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (begin, shift) = self.kind();
+        let (what, at) = (if begin == 0 { "block" } else { "sector" }, (self.0 - begin) & ((1 << shift) - 1));
+        write!(f, "{what} {at} of volume {}", self.volume())
     }
 }
 

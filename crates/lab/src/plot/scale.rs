@@ -26,11 +26,15 @@ impl Scale {
             return Scale::logarithmic(values, place);
         }
         let start = if begins == Begins::Zero { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
+        let mut are_whole = true;
         let (low, high) = values
             .filter(|value| value.is_finite())
+            .inspect(|value| are_whole &= *value == libm::floor(*value))
             .fold(start, |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
         let (low, high) = if low < high { (low, high) } else { (low.min(0.0), low.max(0.0) + 1.0) };
         let step = round_step((high - low) / steps);
+        // There is nothing between two whole figures, such as numbers of copies.
+        let step = if are_whole { step.max(1.0) } else { step };
         let (low, high) = (libm::floor(low / step) * step, libm::ceil(high / step - 1e-9) * step);
         Scale { low, high, begin: place[0], end: place[1], step, is_logarithmic: false }
     }
@@ -99,6 +103,9 @@ mod tests {
         assert_eq!(texts, ["0", "50", "100", "150", "200"]);
         let scale = Scale::of([0.0, 0.0244].into_iter(), Begins::Zero, 5.0, [0.0, 100.0]);
         assert_eq!(scale.ticks()[1].1, "0.005");
+        let copies = Scale::of([2.0, 3.0, 5.0].into_iter(), Begins::Least, 8.0, [0.0, 100.0]);
+        let texts: Vec<String> = copies.ticks().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["2", "3", "4", "5"]);
         let scale = Scale::of([0.0, 0.4, 1800.0].into_iter(), Begins::Logarithmic, 5.0, [0.0, 100.0]);
         let ticks: Vec<(f64, String)> = scale.ticks();
         let texts: Vec<&str> = ticks.iter().map(|(_, text)| text.as_str()).collect();

@@ -140,6 +140,8 @@ pub enum ObjectError {
     TooScattered,
     #[error("content came that was not asked for")]
     OutOfTurn,
+    #[error("the object was put, patched or removed in the meantime")]
+    BaseReplaced,
     #[error("nobody wants it any more")]
     CalledOff,
 }
@@ -148,9 +150,11 @@ impl ObjectError {
     /// Whether the same wish may be fulfilled later.
     pub fn may_pass(&self) -> bool {
         match self {
-            ObjectError::Index(IndexError::Busy | IndexError::Storage(_)) | ObjectError::NoAnswer => true,
-            ObjectError::InDoubt | ObjectError::TooFewBricks { .. } | ObjectError::CalledOff => true,
+            ObjectError::Index(IndexError::Busy | IndexError::Storage(_) | IndexError::Expired) => true,
+            ObjectError::NoAnswer | ObjectError::InDoubt | ObjectError::BaseReplaced => true,
+            ObjectError::TooFewBricks { .. } | ObjectError::CalledOff => true,
             ObjectError::Put(error) => matches!(error, PutError::NoBrickTakesMore { .. }),
+            ObjectError::Get { error, .. } => matches!(error, GetError::TooFewFragments { .. }),
             _ => false,
         }
     }

@@ -7,7 +7,7 @@ use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, Step};
 use super::resume::Resumable;
 use base::{Checksum, ObjectVersion, Payload, Time};
-use wire::{IndexError, ObjectInfo, ObjectName};
+use wire::{ObjectInfo, ObjectName};
 
 /// A part of an object that is to be replaced, or what is to be appended to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,15 +78,10 @@ impl Base {
     pub(super) fn is_marked(
         &mut self,
         manifest: &[u8],
-        of: ObjectVersion,
         segments: &mut [Option<SegmentRecord>],
     ) -> Result<(), ObjectError> {
-        // Another version has taken its place.
-        if of != self.info.version {
-            return Err(ObjectError::Index(IndexError::NotAsExpected));
-        }
         let was = base::checksum(manifest);
-        let manifest = read(manifest, of)?;
+        let manifest = read(manifest, self.info.version)?;
         for (kept, moved) in segments.iter_mut().zip(&manifest.segments) {
             if let Some(kept) = kept.as_mut().filter(|kept| kept.version == moved.version) {
                 kept.places.clone_from(&moved.places);

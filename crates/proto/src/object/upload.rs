@@ -76,6 +76,8 @@ pub(super) struct Uploading {
     stream: StreamId,
     /// What is patched.
     base: Option<Base>,
+    /// Whether it is patched from a given byte on, whatever it is: then another version of it may be patched as well.
+    has_place: bool,
     earlier: Earlier,
     /// Where the next content goes.
     at: u64,
@@ -136,6 +138,7 @@ impl Uploading {
             stage,
             stream: StreamId::default(),
             base: None,
+            has_place: false,
             earlier: Earlier::new(stored.unwrap_or_default()),
             at: 0,
             waiting: None,
@@ -155,7 +158,8 @@ impl Uploading {
         let condition = Condition::Always;
         let losses = 0;
         let object = NewObject { name, condition, losses, redundancy, put_ms, segment_bytes, resumable };
-        Uploading::new(object, Stage::Looking { at, of })
+        let has_place = at.is_some() && of.is_none();
+        Uploading { has_place, ..Uploading::new(object, Stage::Looking { at, of }) }
     }
 
     /// Where the next content goes.
@@ -251,7 +255,11 @@ impl Uploading {
             }
             (Stage::Putting(_), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 let base = self.base.as_mut().expect("a patch has one");
-                if let Err(error) = base.is_marked(&manifest, of, &mut self.segments) {
+                if of != base.info().version {
+                    let error = self.is_replaced();
+                    return self.fail(step, error);
+                }
+                if let Err(error) = base.is_marked(&manifest, &mut self.segments) {
                     return self.fail(step, error);
                 }
                 if let Err(error) = self.read_again(step) {
@@ -260,7 +268,11 @@ impl Uploading {
             }
             (Stage::Finding(hold), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
                 let (hold, base) = (*hold, self.base.as_mut().expect("a patch has one"));
-                if let Err(error) = base.is_marked(&manifest, of, &mut self.segments) {
+                if of != base.info().version {
+                    let error = self.is_replaced();
+                    return self.fail(step, error);
+                }
+                if let Err(error) = base.is_marked(&manifest, &mut self.segments) {
                     return self.fail(step, error);
                 }
                 return self.commit(step, hold);
@@ -271,6 +283,10 @@ impl Uploading {
                 return None;
             }
             (_, Answer::Silence) => return self.fail(step, ObjectError::NoAnswer),
+            (Stage::Committing(_), Answer::Told(Err(IndexError::NotAsExpected))) => {
+                let error = self.is_replaced();
+                return self.fail(step, error);
+            }
             (_, Answer::Told(Err(error))) => return self.fail(step, ObjectError::Index(error)),
             (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
         }
@@ -550,6 +566,11 @@ impl Uploading {
         Some(self)
     }
 
+    /// Another version has taken the place of what is there, or of what was to be patched.
+    fn is_replaced(&self) -> ObjectError {
+        if self.has_place { ObjectError::BaseReplaced } else { ObjectError::Index(IndexError::NotAsExpected) }
+    }
+
     /// Whether somebody may go on with what is stored.
     fn is_worth_keeping(&self, version: ObjectVersion, error: &ObjectError) -> bool {
         self.object.resumable.is_some()
@@ -579,6 +600,11 @@ impl Uploading {
             }
             _ => {
                 step.call_off_questions();
+                if !error.may_pass() {
+                    self.earlier.versions().into_iter().for_each(|version| {
+                        step.ask(IndexRequest::Abandon { version });
+                    });
+                }
                 step.tell(ObjectNews::Put(Err(error)));
                 None
             }

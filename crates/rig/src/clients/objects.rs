@@ -232,7 +232,7 @@ pub(super) fn patch_resumed(binary: &Path) -> Result<()> {
     fs::write(&notes, &old)?;
     let refused = bed.try_object(&append)?;
     let why = String::from_utf8_lossy(&refused.stderr);
-    ensure!(!refused.status.success() && why.contains("may have been done already"), "{why}");
+    ensure!(!refused.status.success() && why.contains("may have been done"), "{why}");
     ensure!(notes.exists(), "its notes are gone, and the next try would append once more");
     let at = notes_of(&["--at", &AT.to_string()])?;
     let at: Vec<&str> = at.iter().map(String::as_str).collect();

@@ -92,7 +92,7 @@ impl Writes {
                 let Some(later) = self.whole_of(other).filter(|later| *later != first) else { continue };
                 if !may_follow(&self.wholes[later], here, &self.wholes[first]) {
                     let what = format!(
-                        "a read shows {value} at {here:?}, and at {there:?} {other}, over which it was written"
+                        "a read shows {value} at {here}, and at {there} {other}, over which it was written"
                     );
                     return Err(Violation::new(NAME, what));
                 }

@@ -18,7 +18,7 @@ pub fn value_of(content: &Payload, register: Register) -> Result<u64, Violation>
         same_words(part, &mut value, register)?;
     }
     same_words(&carry, &mut value, register)?;
-    value.ok_or_else(|| Violation::new(NAME, format!("{register:?} was answered without content")))
+    value.ok_or_else(|| Violation::new(NAME, format!("{register} was answered without content")))
 }
 
 fn same_words(bytes: &[u8], value: &mut Option<u64>, register: Register) -> Result<(), Violation> {
@@ -26,7 +26,7 @@ fn same_words(bytes: &[u8], value: &mut Option<u64>, register: Register) -> Resu
         let word = u64::from_le_bytes(*word);
         if word != *value.get_or_insert(word) {
             let first = value.unwrap_or(0);
-            return Err(Violation::new(NAME, format!("{register:?} mixes the values {first} and {word}")));
+            return Err(Violation::new(NAME, format!("{register} mixes the values {first} and {word}")));
         }
     }
     Ok(())
@@ -39,8 +39,8 @@ pub fn check(history: &History, register: Register, value: u64) -> Result<(), Vi
         Some(home) if history.may_hold(register, home) => Ok(()),
         Some(home) => Err(Violation::new(
             NAME,
-            format!("{register:?} holds the value {value}, which was written to {home:?}"),
+            format!("{register} holds the value {value}, which was written to {home}"),
         )),
-        None => Err(Violation::new(NAME, format!("{register:?} holds {value:#018x}, which nobody wrote"))),
+        None => Err(Violation::new(NAME, format!("{register} holds {value:#018x}, which nobody wrote"))),
     }
 }

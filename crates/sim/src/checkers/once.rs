@@ -67,7 +67,11 @@ impl Once {
         if first == stamp {
             return Ok(());
         }
-        Err(Violation::new(NAME, format!("{part:?} took effect as {first:?} and again as {stamp:?}")))
+        let (RequestId { client, sequence }, group, block) = part;
+        let what = format!(
+            "request {sequence} of {client}, in {group} from block {block} on, took effect as {first:?} and again as {stamp:?}"
+        );
+        Err(Violation::new(NAME, what))
     }
 
     fn on_abort(&mut self, decision: &Decision) -> Result<(), Violation> {

@@ -54,7 +54,7 @@ fn check_begun(
     // Zeros may be those with which the register began; a value may have been rolled back to.
     let Some(first) = sources().min_by_key(|op| op.asked_ns).filter(|_| value != 0) else {
         let is_known = value == 0;
-        let what = || format!("'{}' holds {value} at {register:?}, which was never written", snapshot.name);
+        let what = || format!("'{}' holds {value} at {register}, which was never written", snapshot.name);
         return if is_known { Ok(()) } else { Err(Violation::new(NAME, what())) };
     };
     if first.asked_ns > snapshot.answered_ns {

@@ -490,7 +490,11 @@ impl World {
                 | What::Patch { patch: NewPatch { stored: Some(stored), .. }, .. },
                 ObjectNews::Stored { segment, record },
             ) => {
+                let is_taken_over = stored.has(segment, &record);
                 stored.note(segment, record);
+                if is_taken_over {
+                    named.count("segments taken over");
+                }
             }
             (What::Patch { patch, base, .. }, ObjectNews::Begun(begun)) => {
                 *base = Some(begun.version);

@@ -72,7 +72,7 @@ pub(super) fn send(
 }
 
 /// How much earlier tries have stored, for people.
-pub(super) fn before(taken_over: u64) -> String {
+pub(super) fn stored_before(taken_over: u64) -> String {
     match taken_over {
         0 => String::new(),
         bytes => format!(" ({} were stored before)", Bytes(bytes)),
@@ -208,7 +208,11 @@ impl ObjectUser for Putter {
             }
             ObjectNews::Begun(info) => {
                 self.base = Some(info);
-                self.notes.iter_mut().for_each(|notes| notes.begun(info.version));
+                let noted = self.notes.as_mut().map_or(Ok(()), |notes| notes.begun(info.version));
+                if let Err(error) = noted {
+                    self.end = Some(Err(error));
+                    return vec![(TAG, ObjectWish::CallOff)];
+                }
             }
             ObjectNews::Stored { segment, record } => {
                 let noted = self.notes.as_mut().map_or(Ok(()), |notes| notes.note(segment, record));

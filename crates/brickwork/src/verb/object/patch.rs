@@ -25,9 +25,10 @@ If the directory stops answering, the command may not know whether the object wa
 give the version that is there, or --resume: a repetition is refused if the first one was done.
 
 With --resume NOTES the command notes in the file NOTES which segments are stored, as `object put` does. After an interruption
-of any kind give the same command once more: it reads the content from its beginning, and sends the segments that are not
-stored, or would have other content by now. What is stored is kept for a day. NOTES is removed when the object is patched. To
-give up, remove NOTES.
+of any kind, or when somebody else changed the object meanwhile, give the same command once more: it reads the content from its
+beginning, and sends the segments that are not stored, or would have other content by now. What is stored is kept for a day.
+NOTES is removed when the object is patched, or when going on is of no use. To give up, remove NOTES. An append that may have
+been done is refused until NOTES is removed. Use a file of its own for each command that runs.
 
 Examples:
   brickwork object patch sector.bin images/disk.img --at 1MiB
@@ -61,10 +62,14 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
     let work = Work::Patch { at: args.at.map(|at| at.0) };
     let notes = args.resume.map(|path| Notes::open(path, &args.object, work)).transpose()?;
     let is_resumable = notes.is_some();
+    let wanted = args.if_version.map(base::ObjectVersion);
     let patch = ObjectPatch {
         name: args.object.clone(),
         at: args.at.map(|at| at.0),
-        of: args.if_version.map(base::ObjectVersion).or_else(|| notes.as_ref().and_then(Notes::only_to)),
+        of: match &notes {
+            Some(notes) => notes.only_of(wanted)?,
+            None => wanted,
+        },
         redundancy: args.redundancy,
         put_ms: content::now_ms(),
         segment_bytes: SEGMENT_BYTES,
@@ -91,7 +96,7 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         args.object,
         Bytes(bytes),
         Bytes(from),
-        content::before(taken_over),
+        content::stored_before(taken_over),
         Bytes(info.bytes),
         info.version.0
     );

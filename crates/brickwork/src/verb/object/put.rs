@@ -85,7 +85,7 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         "Put {}: {}{} in {seconds:.1} s, version {:016x}.",
         args.object,
         Bytes(info.bytes),
-        content::before(taken_over),
+        content::stored_before(taken_over),
         info.version.0
     );
     Ok(())

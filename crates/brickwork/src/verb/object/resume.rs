@@ -34,10 +34,10 @@ pub(super) struct Notes {
     path: PathBuf,
     object: ObjectName,
     work: Work,
-    /// The version that is patched, once that is known.
-    base: ObjectVersion,
-    /// Whether that version was still there this time.
-    is_begun: bool,
+    /// To which version an append was begun, now or earlier.
+    appended_to: Option<ObjectVersion>,
+    /// The same of earlier tries, of which one may have been done.
+    tried: Option<ObjectVersion>,
     stored: PutProgress,
     /// So much was stored before, and need not be put again.
     taken_over: u64,
@@ -46,29 +46,44 @@ pub(super) struct Notes {
 impl Notes {
     /// Those of an earlier try, or new ones.
     pub(super) fn open(path: PathBuf, object: &ObjectName, work: Work) -> Result<Notes> {
-        let (base, stored) = match fs::read(&path) {
+        let (tried, stored) = match fs::read(&path) {
             Ok(content) => read(&content, object, &work)
                 .with_context(|| format!("cannot go on from {}", path.display()))?,
             Err(error) if error.kind() == ErrorKind::NotFound => Default::default(),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         };
-        let notes =
-            Notes { path, object: object.clone(), work, base, is_begun: false, stored, taken_over: 0 };
+        let object = object.clone();
+        let notes = Notes { path, object, work, appended_to: tried, tried, stored, taken_over: 0 };
         // That it can be written is known before anything is sent.
         notes.write()?;
         Ok(notes)
     }
 
-    /// The only version to which this may be appended: that to which an earlier try was to append it. That try may have been done, and it is not to be
-    /// appended twice.
-    pub(super) fn only_to(&self) -> Option<ObjectVersion> {
-        let is_begun = self.work == Work::Patch { at: None } && !self.stored.is_empty();
-        is_begun.then_some(self.base)
+    /// The only version that may be patched, where `wanted` is what the user says of it. An append that was tried before may have been done, and must not be
+    /// done twice: it is of the version of then.
+    pub(super) fn only_of(&self, wanted: Option<ObjectVersion>) -> Result<Option<ObjectVersion>> {
+        match self.tried {
+            Some(tried) if wanted.is_some_and(|wanted| wanted != tried) => Err(self.in_doubt(tried)),
+            tried => Ok(tried.or(wanted)),
+        }
     }
 
-    /// This version is patched.
-    pub(super) fn begun(&mut self, base: ObjectVersion) {
-        (self.base, self.is_begun) = (base, true);
+    /// This version is patched. That it is appended to is noted before anything can come of it.
+    pub(super) fn begun(&mut self, base: ObjectVersion) -> Result<()> {
+        if self.work != (Work::Patch { at: None }) || self.appended_to == Some(base) {
+            return Ok(());
+        }
+        self.appended_to = Some(base);
+        self.write()
+    }
+
+    fn in_doubt(&self, tried: ObjectVersion) -> Error {
+        anyhow!(
+            "{} is not to be appended to any more: it was begun with version {:016x}, and may have been done, as `brickwork object stat` shows. Remove {} to append once more",
+            self.object,
+            tried.0,
+            self.path.display()
+        )
     }
 
     pub(super) fn resumable(&self) -> Resumable {
@@ -85,45 +100,50 @@ impl Notes {
             self.taken_over += u64::from(record.bytes);
             return Ok(());
         }
+        let before = self.stored.clone();
         self.stored.note(segment, record);
-        self.write()
+        self.write().inspect_err(|_| self.stored = before)
     }
 
     /// It has ended. Where it has failed, and can go on, that is said.
     pub(super) fn end(self, result: Result<ObjectInfo>) -> Result<ObjectInfo> {
-        let is_replaced = |error: &Error| {
-            matches!(error.downcast_ref(), Some(ObjectError::Index(IndexError::NotAsExpected)))
+        let error = match result {
+            Ok(info) => {
+                self.remove();
+                return Ok(info);
+            }
+            Err(error) => error,
         };
-        if let (Some(base), Err(error)) = (self.only_to(), &result)
-            && !self.is_begun
-            && is_replaced(error)
+        let why = error.downcast_ref::<ObjectError>();
+        let is_over =
+            matches!(why, Some(ObjectError::Index(IndexError::NotAsExpected | IndexError::NoObject)));
+        if let Some(tried) = self.tried
+            && is_over
         {
-            bail!(
-                "{} is not {:016x} any more, to which this was to be appended: that may have been done already, as `brickwork object stat` shows. Remove {} to append it once more",
-                self.object,
-                base.0,
+            return Err(self.in_doubt(tried));
+        }
+        if !self.stored.is_empty() && why.is_none_or(ObjectError::may_pass) {
+            let stored = Bytes(self.stored.bytes());
+            return Err(anyhow!(
+                "{error:#}\nUp to {stored} are stored, and kept for a day: the same command goes on from there"
+            ));
+        }
+        let is_known = why.is_some_and(|why| *why != ObjectError::InDoubt);
+        let may_be_done = self.tried.is_some() || (self.appended_to.is_some() && !is_known);
+        if !may_be_done {
+            self.remove();
+        }
+        Err(error)
+    }
+
+    fn remove(&self) {
+        if let Err(error) = fs::remove_file(&self.path)
+            && error.kind() != ErrorKind::NotFound
+        {
+            eprintln!(
+                "brickwork: cannot remove {}, which is of no use any more: {error}",
                 self.path.display()
             );
-        }
-        let may_go_on = |error: &Error| error.downcast_ref::<ObjectError>().is_none_or(ObjectError::may_pass);
-        match result {
-            Err(error) if !self.stored.is_empty() && may_go_on(&error) => {
-                let stored = Bytes(self.stored.bytes());
-                Err(anyhow!(
-                    "{error:#}\nUp to {stored} are stored, and kept for a day: the same command goes on from there"
-                ))
-            }
-            result => {
-                if let Err(error) = fs::remove_file(&self.path)
-                    && error.kind() != ErrorKind::NotFound
-                {
-                    eprintln!(
-                        "brickwork: cannot remove {}, which is of no use any more: {error}",
-                        self.path.display()
-                    );
-                }
-                result
-            }
         }
     }
 
@@ -132,7 +152,7 @@ impl Notes {
         content.extend(self.object.to_bytes());
         match &self.work {
             Work::Put { survive } => content.extend(survive.to_bytes()),
-            Work::Patch { at } => content.extend((*at, self.base).to_bytes()),
+            Work::Patch { at } => content.extend((*at, self.appended_to).to_bytes()),
         }
         content.extend(self.stored.to_bytes());
         content.extend(base::checksum(&content).to_le_bytes());
@@ -153,38 +173,41 @@ impl Display for Work {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Work::Put { survive } => write!(f, "a put with --survive {survive}"),
-            Work::Patch { at: Some(at) } => write!(f, "a patch with --at {}", Bytes(*at)),
+            Work::Patch { at: Some(at) } => write!(f, "a patch with --at {at}"),
             Work::Patch { at: None } => f.write_str("a patch with --append"),
         }
     }
 }
 
-/// What notes say is stored, and which version it patches. Those of which nothing is stored are anybody's.
-fn read(content: &[u8], object: &ObjectName, work: &Work) -> Result<(ObjectVersion, PutProgress)> {
+/// To which version notes say that something was to be appended, and what is stored. Those of what cannot have been done, and of which nothing is stored, are
+/// anybody's.
+fn read(content: &[u8], object: &ObjectName, work: &Work) -> Result<(Option<ObjectVersion>, PutProgress)> {
     let is_of_put = content.starts_with(HEAD_OF_PUT);
     let is_ours = is_of_put || content.starts_with(HEAD_OF_PATCH);
     let Some((content, checksum)) = content.split_last_chunk::<4>().filter(|_| is_ours) else {
         bail!("it is not a file that `object put --resume` or `object patch --resume` has written");
     };
     if base::checksum(content) != u32::from_le_bytes(*checksum) {
-        bail!("it is damaged: its checksum differs. Remove it to send all from the beginning");
+        bail!(
+            "it is damaged: its checksum differs. Remove it to send all from the beginning (look with `brickwork object stat` first if it is of an append: that may have been done)"
+        );
     }
     let head = if is_of_put { HEAD_OF_PUT } else { HEAD_OF_PATCH };
     let mut reader = wire::Reader::new(&content[head.len()..]);
     let noted = ObjectName::decode(&mut reader)?;
-    let (of, base) = if is_of_put {
-        (Work::Put { survive: u32::decode(&mut reader)? }, ObjectVersion::default())
+    let (of, tried) = if is_of_put {
+        (Work::Put { survive: u32::decode(&mut reader)? }, None)
     } else {
-        (Work::Patch { at: Wire::decode(&mut reader)? }, ObjectVersion::decode(&mut reader)?)
+        (Work::Patch { at: Wire::decode(&mut reader)? }, Wire::decode(&mut reader)?)
     };
     let stored = PutProgress::decode(&mut reader)?;
-    if stored.is_empty() {
-        return Ok(Default::default());
+    if stored.is_empty() && tried.is_none() {
+        return Ok((None, stored));
     }
     if noted != *object || of != *work {
         bail!("it is of {of} of {noted}");
     }
-    Ok((base, stored))
+    Ok((tried, stored))
 }
 
 #[cfg(test)]
@@ -229,5 +252,42 @@ mod tests {
         assert!(why(open("k", 1)).contains("not a file that"));
         assert_eq!(fs::read(&path).expect("it stays"), b"of a user");
         assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1, "nothing is left beside them");
+    }
+
+    #[test]
+    fn what_may_have_been_appended_is_not_appended_twice() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("notes");
+        let open = || Notes::open(path.clone(), &named("k"), Work::Patch { at: None });
+        let (old, other) = (ObjectVersion(7), ObjectVersion(8));
+        let index = |error| Err(Error::new(ObjectError::Index(error)));
+        // What is known to have failed leaves nothing.
+        let mut notes = open().expect("new notes");
+        assert_eq!(notes.only_of(Some(other)).ok(), Some(Some(other)));
+        notes.begun(old).expect("they can be written");
+        assert!(notes.end(index(IndexError::NotAsExpected)).is_err() && !path.exists());
+        // It was killed after that, and nothing was stored as far as its notes tell.
+        open().expect("new notes").begun(old).expect("they can be written");
+        let notes = open().expect("the same append");
+        assert_eq!(notes.only_of(None).ok(), Some(Some(old)));
+        let why = notes.only_of(Some(other)).expect_err("that may be what the first try made").to_string();
+        assert!(why.contains("may have been done") && why.contains("0000000000000007"), "{why}");
+        for error in [IndexError::NotAsExpected, IndexError::NoObject] {
+            let why = open().expect("they stay").end(index(error)).expect_err("it is refused").to_string();
+            assert!(why.contains("may have been done") && path.exists(), "{why}");
+        }
+        // Also where this try fails for another reason, and where it is begun once more.
+        let mut notes = open().expect("they stay");
+        notes.begun(old).expect("it is the same");
+        assert!(notes.end(Err(Error::new(ObjectError::TooLarge))).is_err() && path.exists());
+        let why = Notes::open(path.clone(), &named("k"), Work::Patch { at: Some(5) }).err().expect("another");
+        assert!(format!("{why:#}").contains("a patch with --append"), "{why:#}");
+        // In doubt the first time, too.
+        fs::remove_file(&path).expect("the user gives up");
+        let mut notes = open().expect("new notes");
+        notes.begun(old).expect("they can be written");
+        assert!(notes.end(Err(Error::new(ObjectError::InDoubt))).is_err() && path.exists());
+        let info = ObjectInfo { version: other, bytes: 1, checksum: 0, put_ms: 0 };
+        assert!(open().expect("they stay").end(Ok(info)).is_ok() && !path.exists());
     }
 }

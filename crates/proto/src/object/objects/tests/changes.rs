@@ -38,18 +38,20 @@ fn patch_it(
     at_bricks: (u32, u32),
     moves: bool,
 ) -> Patched {
-    patch_on(at, of, content, at_bricks, moves, None)
+    patch_on(at, of, content, at_bricks, moves, (None, 0))
 }
 
-/// The same, of which earlier tries have stored something.
+/// The same, of which earlier tries have stored something, and of an object that is to survive so many losses.
 fn patch_on(
     at: u64,
     of: Option<ObjectVersion>,
     content: &[u8],
     (first, then): (u32, u32),
     moves: bool,
-    resumable: Option<Resumable>,
+    (resumable, losses): (Option<Resumable>, u32),
 ) -> Patched {
+    let patched_at = |brick| Manifest { losses, ..patched_at(brick) };
+    let bricks: &[u32] = if losses > 0 { &[1, 2, 3] } else { &[2] };
     let info = ObjectInfo { version: V, bytes: 8292, checksum: base::checksum(&[1; 8292]), put_ms: 3 };
     let (mut bench, mut asked, mut put) = (Bench::new(), Vec::new(), BTreeMap::new());
     let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
@@ -65,7 +67,7 @@ fn patch_on(
     let mut left = content.to_vec();
     for _ in 0..12 {
         let requests = RefCell::new(Vec::new());
-        bench.directory(&[2], |request| {
+        bench.directory(bricks, |request| {
             requests.borrow_mut().push(request.clone());
             Some(match request {
                 IndexRequest::Look { .. } => IndexReply::Found {
@@ -211,23 +213,22 @@ fn a_patch_that_was_interrupted_goes_on_where_a_segment_would_be_what_is_stored_
     let text = vec![2; 4242];
     let mut whole = vec![1; 8292];
     whole[4000..8242].copy_from_slice(&text);
-    let stored = |number: u32, losses_of: u32| {
+    let stored = |number: u32| {
         let (from, to) = (number as usize * 4096, (number as usize * 4096 + 4096).min(8292));
         SegmentRecord {
             version: TRIED,
             checksum: Some(base::checksum(&whole[from..to])),
             bytes: (to - from) as u32,
-            places: (0..=losses_of).map(|copy| (copy, BrickId(2 + copy))).collect(),
             ..patched_at(2).segments[number as usize].clone()
         }
     };
     let with = |segments: &[u32]| {
         let mut progress = PutProgress::default();
-        segments.iter().for_each(|number| progress.note(*number, stored(*number, 0)));
+        segments.iter().for_each(|number| progress.note(*number, stored(*number)));
         Some(Resumable { keep: Duration::from_secs(3600), stored: progress })
     };
     for (segments, put) in [(&[0, 1][..], &[2][..]), (&[2], &[0, 1]), (&[0, 1, 2], &[])] {
-        let (asked, puts, news) = patch_on(4000, None, &text, (2, 2), false, with(segments));
+        let (asked, puts, news) = patch_on(4000, None, &text, (2, 2), false, (with(segments), 0));
         let [IndexRequest::Patch { base: V, parts, shares, manifest, .. }] = &asked[..] else {
             panic!("{asked:?}")
         };
@@ -240,7 +241,11 @@ fn a_patch_that_was_interrupted_goes_on_where_a_segment_would_be_what_is_stored_
         assert_eq!(manifest.bytes(), 8292);
     }
     // The same content goes elsewhere: nothing of it fits, and what is stored need not be kept.
-    let (asked, puts, news) = patch_on(4001, None, &text, (2, 2), false, with(&[0, 2]));
+    let (asked, puts, news) = patch_on(4001, None, &text, (2, 2), false, (with(&[0, 2]), 0));
+    let [IndexRequest::Patch { parts, .. }] = &asked[..] else { panic!("{asked:?}") };
+    assert!(parts.is_empty() && puts.len() == 3 && matches!(news, Some(ObjectNews::Put(Ok(_)))));
+    // The object survives a loss by now, and what is stored has one copy of each block.
+    let (asked, puts, news) = patch_on(4000, None, &text, (2, 2), false, (with(&[0, 1, 2]), 1));
     let [IndexRequest::Patch { parts, .. }] = &asked[..] else { panic!("{asked:?}") };
     assert!(parts.is_empty() && puts.len() == 3 && matches!(news, Some(ObjectNews::Put(Ok(_)))));
 }
