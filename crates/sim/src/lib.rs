@@ -2,7 +2,7 @@
 //! faults drawn from a seed. A seed is the run.
 //!
 //! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
-//! (events, machines, network, power), `workload` (clients), `objects` (segments of objects), `administrator`, `faults`, [`checkers`] (what must always
+//! (events, machines, network, power), `workload` (clients), `objects` (objects by name, and their segments), `administrator`, `faults`, [`checkers`] (what must always
 //! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]; [`schedule`] (a run's turns
 //! as a list) and [`shrink`] (a smaller run with the same violation). [`timed`] measures how fast
 //! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`central`] (the ideal that

@@ -38,7 +38,7 @@ pub struct Options {
     pub faults: bool,
     /// About how many operations clients issue.
     pub operations: Option<u64>,
-    /// Whether segments of objects are put and got beside. It changes nothing else that a seed draws.
+    /// Whether objects, and segments of objects, are put, patched and read beside. It changes nothing else that a seed draws.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub objects: bool,
     /// The bug that is planted on purpose; see [`crate::plants`].
@@ -261,7 +261,7 @@ pub(crate) struct Shape {
     /// What is done with streams beside that.
     pub(crate) intrigues: Intrigues,
     pub(crate) faults: bool,
-    /// Whether segments of objects are put and got.
+    /// Whether objects, and segments of objects, are put, patched and read.
     pub(crate) objects: bool,
     /// The bug that is planted.
     pub(crate) plant: Option<String>,

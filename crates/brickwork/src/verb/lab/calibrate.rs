@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Starts three bricks, a gateway and a directory on this machine, with their files in memory, and lets eight loads run on them, three
-seconds each. The costs are those with which the simulation of the same loads spends as much processor time as was spent; the table
+seconds each. The costs are fitted: with them the simulation of the same loads spends about the processor time that was measured. The table
 shows how well that fits. Nothing else should run meanwhile.
 
 An experiment of one's own takes the file, for processors that take time:

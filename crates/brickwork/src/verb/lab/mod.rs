@@ -55,7 +55,7 @@ struct Manner {
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Seeds, each one more than the last; from two on figures have 95% confidence intervals
+    /// How many seeds to run, from --seed on; with two or more, figures have 95% confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// A tenth of the length: for a first look
@@ -74,7 +74,7 @@ struct Manner {
     /// interval (`retrieval` has exchange, tpc-c and tpc-e); may be repeated
     #[arg(long = "trace", value_name = "TRACE=PATH")]
     traces: Vec<String>,
-    /// Plan in the time that this machine's clock tells, so that runs do not repeat (`retrieval`); short for --set planning_is_measured=true
+    /// Count the time that planning takes on this machine, so that two runs differ (`retrieval`); short for --set planning_is_measured=true
     #[arg(long)]
     measured: bool,
     /// Do not measure claims under other assumptions as well

@@ -19,7 +19,7 @@ const FOLDER: &str = "lab-results";
 /// `lab run`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The same seed prints the same, whether on one core or on all; only wall_s differs. With --out, points that were already
+The same seed prints the same, whether on one core or on all; only wall_s differs (with --measured or --live, other figures too). With --out, points that were already
 computed by this program under the same assumptions are taken from there, so that an interrupted run goes on.
 
 With --live, files of one's own run on real daemons on this machine, beside their prediction: every kind of workload, on one group
@@ -30,10 +30,10 @@ calibrate` writes.
 
 With --live, dsptf.table1 runs on eight bricks, each a process with an emulated disk, beside its simulation, and says how far
 off that was. Where the machine is too slow for that, the disks answer late, and the run says that it is not valid:
---dilate N lets the disks' time pass N times slower. It takes these of the assumptions: drive, drive_parts, journal_bytes,
-network_one_way_us. So do dsfq.fig8, dsfq.fig9a and dsfq.fig12, at the clock's pace: two streams on one or two bricks. They take disks,
-random_access_ms, disk_megabytes_per_second and places. The files, up to 3 GiB, are in memory where there is a file system for that (/dev/shm), and go
-with it; of a run that fails the logs stay.
+--dilate N lets the disks' time pass N times slower. --set can change these assumptions: drive, drive_parts, journal_bytes,
+network_one_way_us. dsfq.fig8, dsfq.fig9a and dsfq.fig12 run with --live, too, without --dilate: two streams on one or two bricks. For them --set can change disks,
+random_access_ms, disk_megabytes_per_second and places. The files, up to 3 GiB, are in memory where there is a file system for that (/dev/shm), and are
+removed at the end; when a run fails, its logs stay.
 
 The traces that `retrieval` replays are at SNIA (Exchange, TPC-C, TPC-E), and generated here from what is known of them. Whoever has
 them runs them with --trace: reads alone count, in any format that `brickwork trace info` can tell, compressed or not.

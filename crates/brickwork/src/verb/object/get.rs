@@ -21,8 +21,10 @@ use wire::{ObjectInfo, ObjectName};
 /// `object get`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The file appears when all of the object is in it and its checksum is right; until then what has come is in FILE.part-VERSION.
-A get that was interrupted goes on from there when it is begun again, if the object is still the same version.
+Without --from and --bytes, FILE appears when all of the object is in it and its checksum is right. Until then what has come is in
+FILE.part-VERSION.
+After an interruption the same command goes on from there, if the object is still the same version. A get of a
+part replaces FILE at once, and begins anew after an interruption.
 
 Examples:
   brickwork object get backups/monday.tar restored.tar
@@ -34,8 +36,8 @@ pub(super) struct Args {
     object: ObjectName,
     /// The file; `-` is standard output
     file: PathBuf,
-    /// How fragments are asked for: 'paced' asks each brick for a few at a time; 'claimed' asks for hardly more than are needed, and for the
-    /// more of a brick the faster it is; 'speculative' asks for all at once
+    /// How fragments are asked for: 'paced' asks each brick for a few at a time; 'claimed' asks for hardly more than are needed,
+    /// and for most of them at the fastest bricks; 'speculative' asks for all at once
     #[arg(long, default_value = "paced", value_parser = PossibleValuesParser::new(AccessStrategy::NAMED.map(|(name, _)| name))
         .try_map(|name| AccessStrategy::named(&name).ok_or("no such access")))]
     access: AccessStrategy,
@@ -324,7 +326,7 @@ impl ObjectUser for Getter {
     }
 
     fn interrupt(&mut self) -> Vec<(u64, ObjectWish)> {
-        self.end.get_or_insert(Err(anyhow!("interrupted; begin again, and it goes on from what has come")));
+        self.end.get_or_insert(Err(anyhow!("interrupted; a get of a whole object into a file goes on from what has come when the same command is given again")));
         Vec::new()
     }
 }

@@ -24,7 +24,8 @@ An object is named BUCKET/KEY. A bucket has 3 to 63 of a-z, 0-9, '.' and '-', an
 has up to 1024 bytes, in which '/' is a character like any other.
 
 An object is cut into segments of 32 MiB. Each is coded into more fragments than are needed to read it, and these go to as many
-bricks as there are: a slow brick delays neither a put nor a get. A put is seen whole or not at all. Whoever reads an object that
+bricks as there are; a segment of up to 512 KiB is copied instead. A slow brick delays neither a put nor a get of whole
+segments. A put is seen whole or not at all. Whoever reads an object that
 is replaced meanwhile reads the old one to its end.
 
 This process coordinates by itself, as `brickwork attach --direct` does: it needs a gateway's certificate, and reads gateway.toml,

@@ -14,7 +14,7 @@ use wire::ObjectName;
 /// `object stat`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-STORED is what all fragments take on all bricks together; NEEDED is how many fragments of a segment are enough to read it, of how
+'stored' is what all fragments take on all bricks together; 'needed' says how many fragments of the first segment are enough to read it, of how
 many there are. An object that was patched has segments of earlier versions, which --json names.
 
 Examples:

@@ -14,7 +14,7 @@ use wire::ObjectName;
 /// `object patch`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-What is in FILE takes the place of as many bytes of the object from --at on; what goes beyond its end makes it longer. The object
+The content of FILE replaces the same number of bytes of the object, from --at on. What goes beyond the object's end makes the object longer. The object
 becomes the new version at once: whoever reads it meanwhile reads the old one to its end. If somebody else puts, patches or
 removes the object meanwhile, nothing is changed, and the command says so at its end.
 

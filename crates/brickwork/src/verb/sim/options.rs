@@ -5,8 +5,8 @@ use sim::Options;
 
 #[derive(clap::Args, Clone)]
 pub(super) struct RunOptions {
-    /// How many shards a gateway has; default: drawn from the seed
-    #[arg(long, value_name = "1|4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// How many shards a brick has, each with a disk of its own; default: drawn from the seed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: Option<u16>,
     /// How many bricks; default: drawn from the seed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -29,7 +29,7 @@ pub(super) struct RunOptions {
     /// About how many operations clients issue; default: drawn from the seed
     #[arg(long, value_name = "N")]
     operations: Option<u64>,
-    /// Put and get segments of large objects beside
+    /// Put, patch, read, list and remove objects, too, while clients use the volumes
     #[arg(long)]
     objects: bool,
     /// Inject no faults

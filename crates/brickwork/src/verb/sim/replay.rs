@@ -23,8 +23,8 @@ number of an event. NAME is a node as the trace names it: directory, brick-3, ga
 an operation: #ID where a client asks for it, and 'operation: ID' in the messages between nodes. Each node numbers the
 operations that it begins by itself, so that --node and --operation are best given together.
 
-When the run goes another way than the trace, both events are printed, and the code is 1. That happens when the program
-is another one than that which wrote the trace.
+When the run differs from the trace, the first event that differs is printed as recorded and as replayed, and the code is 1.
+That happens when another version of the program wrote the trace.
 
 Examples:
   brickwork sim replay torture-4711.trace.jsonl | less -S

@@ -28,9 +28,9 @@ const FAILURES_SHOWN: usize = 3;
 #[command(after_help = "\
 Each seed draws a cluster, its volumes, its clients and its faults: crashes, torn and lost writes, bit rot, slow and
 full disks, lost, late, repeated and reordered messages, partitions, skewed clocks. Then all faults end, and
-everything must converge. The same seed gives the same run, everywhere. A failing seed leaves its trace in the current
-directory and prints the one command that repeats it; the code is then 1. From 1000 seeds on, a rare state that was
-never reached is a failure too.
+everything must converge. The same seed gives the same run, everywhere. Each of the first three failing seeds leaves its trace
+in the current directory, with the command that repeats it; the code is then 1. From 1000 seeds on, a rare state that was
+never reached is a failure too. --each-protocol leaves no traces, and does not look for rare states.
 
 Examples:
   brickwork sim torture --seeds 50
