@@ -254,12 +254,7 @@ impl Uploading {
                 self.stage = Stage::Finding(hold);
             }
             (Stage::Putting(_), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
-                let base = self.base.as_mut().expect("a patch has one");
-                if of != base.info().version {
-                    let error = self.is_replaced();
-                    return self.fail(step, error);
-                }
-                if let Err(error) = base.is_marked(&manifest, &mut self.segments) {
+                if let Err(error) = self.follow_base(&manifest, of) {
                     return self.fail(step, error);
                 }
                 if let Err(error) = self.read_again(step) {
@@ -267,12 +262,8 @@ impl Uploading {
                 }
             }
             (Stage::Finding(hold), Answer::Told(Ok(IndexReply::Manifest { manifest, of, .. }))) => {
-                let (hold, base) = (*hold, self.base.as_mut().expect("a patch has one"));
-                if of != base.info().version {
-                    let error = self.is_replaced();
-                    return self.fail(step, error);
-                }
-                if let Err(error) = base.is_marked(&manifest, &mut self.segments) {
+                let hold = *hold;
+                if let Err(error) = self.follow_base(&manifest, of) {
                     return self.fail(step, error);
                 }
                 return self.commit(step, hold);
@@ -284,7 +275,7 @@ impl Uploading {
             }
             (_, Answer::Silence) => return self.fail(step, ObjectError::NoAnswer),
             (Stage::Committing(_), Answer::Told(Err(IndexError::NotAsExpected))) => {
-                let error = self.is_replaced();
+                let error = self.replaced();
                 return self.fail(step, error);
             }
             (_, Answer::Told(Err(error))) => return self.fail(step, ObjectError::Index(error)),
@@ -566,8 +557,17 @@ impl Uploading {
         Some(self)
     }
 
-    /// Another version has taken the place of what is there, or of what was to be patched.
-    fn is_replaced(&self) -> ObjectError {
+    /// What is patched is where this manifest says, unless another version has taken its place.
+    fn follow_base(&mut self, manifest: &[u8], of: ObjectVersion) -> Result<(), ObjectError> {
+        let base = self.base.as_mut().expect("a patch has one");
+        if of != base.info().version {
+            return Err(self.replaced());
+        }
+        base.is_marked(manifest, &mut self.segments)
+    }
+
+    /// Why it fails when another version has taken the place of what is there, or of what was to be patched.
+    fn replaced(&self) -> ObjectError {
         if self.has_place { ObjectError::BaseReplaced } else { ObjectError::Index(IndexError::NotAsExpected) }
     }
 

@@ -210,3 +210,10 @@ fn a_block_that_does_not_hold_what_was_read_is_caught() {
     assert!(redundancy::check_content(0, &held(7), &[8]).is_err());
     assert!(redundancy::check_content(0, &held(7), &[7, 7, 7, 7, 7, 7, 7, 6]).is_err());
 }
+
+#[test]
+fn a_register_says_which_block_or_sector_of_which_volume_it_is() {
+    let texts =
+        [Register::block(0, 1), Register::block(3, 7), Register::sector(2, 41)].map(|it| it.to_string());
+    assert_eq!(texts, ["block 1 of volume 0", "block 7 of volume 3", "sector 41 of volume 2"]);
+}

@@ -326,7 +326,11 @@ impl ObjectUser for Getter {
     }
 
     fn interrupt(&mut self) -> Vec<(u64, ObjectWish)> {
-        self.end.get_or_insert(Err(anyhow!("interrupted; a get of a whole object into a file goes on from what has come when the same command is given again")));
+        let what_next = match self.target {
+            Target::File { .. } => "the same command goes on from what has come",
+            Target::Part(..) | Target::Output | Target::Nowhere => "the same command begins anew",
+        };
+        self.end.get_or_insert_with(|| Err(anyhow!("interrupted: {what_next}")));
         Vec::new()
     }
 }
