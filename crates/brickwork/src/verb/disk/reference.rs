@@ -1,7 +1,10 @@
 //! Reference data of drives: which files are of which drive, and what kind each of them is.
 
 use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use trace::compress::{self, Compression};
 
 /// What a file of reference data holds, told by its first line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,9 +30,14 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    /// The file's name without its directory and ending.
+    /// The file's name without its directory and endings.
     pub(super) fn name(&self) -> String {
-        self.path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        let name = self.path.to_string_lossy();
+        let plain = match Compression::of_name(&name) {
+            Compression::None => self.path.clone(),
+            _ => self.path.with_extension(""),
+        };
+        plain.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 }
 
@@ -77,7 +85,12 @@ fn files_of(id: &str, directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn open(path: PathBuf) -> Result<Option<Reference>> {
-    let bytes = std::fs::read(&path).with_context(|| format!("{} does not read", path.display()))?;
+    let context = || format!("{} does not read", path.display());
+    let file = File::open(&path).with_context(context)?;
+    let mut bytes = Vec::new();
+    compress::plain(Box::new(file))
+        .and_then(|mut plain| plain.read_to_end(&mut bytes))
+        .with_context(context)?;
     let Ok(text) = String::from_utf8(bytes) else { return Ok(None) };
     Ok(kind_of(&text).map(|kind| Reference { path, kind, text }))
 }
@@ -95,5 +108,36 @@ fn kind_of(text: &str) -> Option<Kind> {
             let words: Vec<&str> = first.split_whitespace().collect();
             (matches!(words.first(), Some(&"R" | &"W")) && words.len() == 6).then_some(Kind::Measured)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use trace::compress::Sink;
+
+    #[test]
+    fn a_file_is_read_compressed_or_not_and_has_the_same_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let line = "R Miss 5068 16 15680 63910\n";
+        for (file, compression) in [
+            ("drive.trace", Compression::None),
+            ("drive.trace.gz", Compression::Gzip),
+            ("drive.trace.xz", Compression::Xz),
+        ] {
+            let path = folder.path().join(file);
+            let mut sink = Sink::new(File::create(&path).expect("a file"), compression).expect("an encoder");
+            sink.write_all(line.as_bytes()).expect("it is written");
+            sink.finish().expect("it ends");
+            let found = read("drive", &[path]).expect("it is known");
+            let [reference] = &found[..] else { panic!("one file") };
+            assert_eq!((reference.kind, &reference.text[..]), (Kind::Measured, line));
+            assert_eq!(reference.name(), "drive");
+        }
+        let cut = folder.path().join("cut.trace.gz");
+        std::fs::write(&cut, [0x1f, 0x8b, 8, 0]).expect("a file");
+        let why = format!("{:#}", read("cut", &[cut]).err().expect("it is cut"));
+        assert!(why.contains("cut.trace.gz does not read"), "{why}");
     }
 }

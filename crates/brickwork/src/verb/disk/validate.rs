@@ -15,7 +15,7 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Reference data are files, or directories of which those files are taken whose names begin with the drive's id, with or
-without its maker. What a file holds is told by its first line:
+without its maker; compressed or not. What a file holds is told by its first line:
   lbn,cylinder,head,sector,...         address map: every line must agree exactly, angles to 2e-7 of a turn
   distance_cylinders,read_seek_ps,...  seek times: every distance must agree to a nanosecond
   issue_ms,lbn,blocks,is_read,...      log of accesses: 99.5% of those on one track must agree within 0.012 ms, whole
