@@ -80,6 +80,7 @@ fn run_once(
         shares: Shares::default(),
         garbage_every: BrickConfig::GARBAGE_EVERY,
         rebalance_above: BrickConfig::REBALANCE_ABOVE,
+        packs: true,
         run: draw_id(),
     };
     let machine = BrickNode::open(config, stores);

@@ -103,6 +103,8 @@ pub trait Backing: Machine<Event = StoreEvent, Effect = StoreEffect> {
     fn blocks_region(&self) -> Option<Range<u64>>;
     /// What it holds behind `after`, as [`wire::disk::Command::Inventory`] tells it.
     fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)>;
+    /// Whether a block of data has a stamp, as far as that is known without reading.
+    fn has_stamp(&self, volume: VolumeId, lba: u64) -> Option<bool>;
 }
 
 impl Backing for Store {
@@ -125,6 +127,10 @@ impl Backing for Store {
     fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
         Store::stretches(self, after)
     }
+
+    fn has_stamp(&self, volume: VolumeId, lba: u64) -> Option<bool> {
+        Store::has_stamp(self, volume, lba)
+    }
 }
 
 impl<B: Backing + ?Sized> Backing for Box<B> {
@@ -146,6 +152,10 @@ impl<B: Backing + ?Sized> Backing for Box<B> {
 
     fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
         (**self).stretches(after)
+    }
+
+    fn has_stamp(&self, volume: VolumeId, lba: u64) -> Option<bool> {
+        (**self).has_stamp(volume, lba)
     }
 }
 

@@ -104,6 +104,8 @@ base::named! {
         StretchGivenBack: "stretch given back",
         FragmentsMoved: "fragment of an object moved to a brick with more room",
         FragmentsMadeAgain: "fragment of an object made again",
+        SmallFragmentsErased: "small fragment erased from beside others",
+        SmallFragmentsLookedForAlone: "small fragment looked for where earlier releases put it",
         GoneVersionsGivenBack: "version of an object that is gone given back",
         UnnamedStretchesGivenBack: "stretch of a version given back that no manifest names here any more",
         UnsharedStretchesGivenBack: "stretch of an old version given back that no later one shares",

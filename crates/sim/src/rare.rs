@@ -99,6 +99,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::SlowMemberCameBack),
     Rare::Machine(Counter::SlowMemberLeftOut),
     Rare::Machine(Counter::SlowMemberNeededAgain),
+    Rare::Machine(Counter::SmallFragmentsErased),
     Rare::World(Seen::SourceCrashedWhileAnotherCaughtUp),
     Rare::Machine(Counter::StreamChangedWhileItsRequestsWaited),
     Rare::Machine(Counter::TornJournalTailAtRecovery),

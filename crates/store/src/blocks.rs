@@ -75,6 +75,19 @@ impl Blocks {
         Ok((entry.kind != Kind::Unknown).then_some(entry.stamp))
     }
 
+    /// Whether a block has entry 0 of its stamps; `None` where a page would have to be read, or nobody knows.
+    pub(crate) fn has_stamp(&self, volume: VolumeId, lba: u64) -> Option<bool> {
+        if let Some(stamp) = self.versions(volume, lba).find_map(|version| version.stamps.get(0)) {
+            return Some(!stamp.is_zero());
+        }
+        let key = Key::of(volume, lba, 0);
+        let entry = match self.pages.home(key).filter(|_| !self.discards.cover(volume, lba)) {
+            Some(_) => self.pages.peek(key)?.entry(lba),
+            None => self.nowhere(),
+        };
+        (entry.kind != Kind::Unknown).then(|| !entry.stamp.is_zero())
+    }
+
     /// Where the committed content of a block is.
     pub(crate) fn source(&mut self, volume: VolumeId, lba: u64) -> Source {
         if let Some(version) = self.versions(volume, lba).next() {

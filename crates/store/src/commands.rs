@@ -85,11 +85,28 @@ impl Running {
         stamps: Vec<Stamp>,
         payload: &Payload,
     ) {
-        let is_lost = payload.is_empty();
+        self.put_in_place(token, span, (width, stamps), payload, payload.is_empty());
+    }
+
+    pub(crate) fn on_erase(&mut self, token: Token, span: Span) {
+        let stamps = vec![Stamp::ZERO; span.count.min(Span::BLOCKS_MAX) as usize];
+        self.put_in_place(token, span, (1, stamps), &Payload::new(), false);
+    }
+
+    /// Puts content in place with given stamps; none are zeros, or content that `is_lost`.
+    fn put_in_place(
+        &mut self,
+        token: Token,
+        span: Span,
+        (width, stamps): (u8, Vec<Stamp>),
+        payload: &Payload,
+        is_lost: bool,
+    ) {
         let sound = span.is_valid()
+            && (is_lost || !payload.is_empty() || FragmentId::version_of(span.volume).is_some())
             && (1..=WIDTH_MAX).contains(&width)
             && stamps.len() == span.count as usize * width as usize
-            && (is_lost || payload.len() == span.bytes());
+            && (payload.is_empty() || payload.len() == span.bytes());
         let planned = if sound {
             let record_bytes = stamps.len() * 8 + 32;
             // A fragment of an object is new: what is kept for repairs is not for it.

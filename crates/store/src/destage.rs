@@ -106,6 +106,7 @@ impl Destage {
 
     /// Wants a cycle when enough has gathered, the journal fills up, or the disk is idle.
     pub(crate) fn consider(&mut self, now: Time, blocks: &Blocks, log: &Log) {
+        self.want(blocks.pages.has_blank());
         let Some(due) = self.due(blocks) else { return };
         let journal_max = (log.journal().capacity() / 3).min(self.limits.backlog_bytes as u64 * 2);
         let durable = blocks.layers.durable();
@@ -143,7 +144,8 @@ impl Destage {
     ) -> Result<(), NoRoom> {
         let Cycle::Sealing { tail } = self.cycle else { unreachable!("a checkpoint is part of a cycle") };
         blocks.layers.begin_destaging();
-        let mut todo = self.todo(blocks);
+        let blank = blocks.pages.take_blank();
+        let mut todo = self.todo(blocks, blank);
         add_zeros(&mut todo, blocks);
         self.cycle = Cycle::Writing(Writing::new(tail, todo));
         self.go_on(blocks, log, device)
@@ -262,7 +264,7 @@ impl Destage {
         matches!(self.cycle, Cycle::Idle)
     }
 
-    fn todo(&mut self, blocks: &Blocks) -> VecDeque<Todo> {
+    fn todo(&mut self, blocks: &Blocks, blank: Vec<Key>) -> VecDeque<Todo> {
         let mut todo: VecDeque<Todo> = VecDeque::new();
         for (volume, number, group) in blocks.layers.destaging().groups() {
             let page = number / PAGE_SLOTS;
@@ -273,6 +275,10 @@ impl Destage {
                 }
                 _ => todo.push_back(Todo::Update { volume, page, planes: used.collect() }),
             }
+        }
+        let is_changed = |key: &Key| blocks.layers.destaging().has_page(*key);
+        for Key { volume, page, plane } in blank.into_iter().filter(|key| !is_changed(key)) {
+            todo.push_back(Todo::Update { volume, page, planes: BTreeSet::from([plane]) });
         }
         let doomed = blocks.discards.logged().flat_map(|region| blocks.pages.of(region));
         todo.extend(doomed.take(ERASED_MAX).map(Todo::Erase));

@@ -11,6 +11,7 @@ use crate::device::{Device, FlushPurpose, WritePurpose};
 use crate::discard::Discards;
 use crate::facts::Facts;
 use crate::journal::Journal;
+use crate::metadata::{Key, PAGE_BLOCKS};
 use crate::queue::{Item, Queue};
 use crate::record::{Extent, FrameBuilder, Record, inline_bytes};
 use crate::stats::JournalStats;
@@ -188,6 +189,14 @@ impl Log {
         };
         self.writes.iter().any(|(_, write)| covers(&write.staged().write.span, write.extents()))
             || self.works.iter().any(|work| covers(&work.span(), work.mended()))
+    }
+
+    /// Whether a write or mend that is not over changes what a page says.
+    pub(crate) fn changes_page(&self, key: Key) -> bool {
+        let lba = key.page * PAGE_BLOCKS;
+        let blocks = Span { volume: key.volume, lba, count: PAGE_BLOCKS as u32 };
+        self.works.overlap(&blocks)
+            || self.writes.iter().any(|(_, write)| write.staged().write.span.overlaps(&blocks))
     }
 
     /// Answers the barriers at the head of the queue; no group is in flight.

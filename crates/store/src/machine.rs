@@ -50,6 +50,12 @@ impl Store {
         inventory::stretches(&running.blocks, after)
     }
 
+    /// Whether a block of data has a stamp, as far as that is known without reading. For whoever looks from outside.
+    pub fn has_stamp(&self, volume: VolumeId, lba: u64) -> Option<bool> {
+        let Phase::Open(running) = &self.phase else { return None };
+        running.blocks.has_stamp(volume, lba)
+    }
+
     /// The room on the disk; nothing before it is open.
     pub fn space(&self) -> Space {
         let Phase::Open(running) = &self.phase else { return Space::default() };

@@ -135,6 +135,21 @@ impl Page {
         self.unsure = self.unsure + u16::from(entry.is_unsure()) - u16::from(before.is_unsure());
     }
 
+    /// Of the blocks of a slot, those that hold zeros under no stamp are as if they were never written.
+    pub(crate) fn forget_erased(&mut self, first: u64) {
+        for lba in first..first + SLOT_BLOCKS {
+            let entry = self.entry(lba);
+            if entry.kind == Kind::Zero && entry.stamp.is_zero() {
+                self.set_entry(lba, Entry::default());
+            }
+        }
+    }
+
+    /// Whether it says of no block that it was ever written. It may have slots still.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.entries.iter().all(|entry| entry.kind == Kind::Absent)
+    }
+
     /// The slot of the block at `lba`.
     pub(crate) fn slot(&self, lba: u64) -> Option<u32> {
         let slot = self.slots[(lba % PAGE_BLOCKS / SLOT_BLOCKS) as usize];

@@ -9,6 +9,7 @@ use crate::superblock::{Geometry, SLOT_BLOCKS};
 use base::{BLOCK, BLOCK_U64, Checksum, VolumeId};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use wire::FragmentId;
 
 /// The places that were read.
 pub(crate) struct PageScan {
@@ -78,6 +79,9 @@ impl PageScan {
         let Some(key) = key else { return Ok(()) };
         if !blocks.pages.found(key, Home::of(&decoded.page, place)) {
             return Err(corrupt);
+        }
+        if FragmentId::version_of(key.volume).is_some() && decoded.page.is_blank() {
+            blocks.pages.found_blank(key);
         }
         for number in key.page * PAGE_SLOTS..(key.page + 1) * PAGE_SLOTS {
             let Some(slot) = decoded.page.slot(number * SLOT_BLOCKS) else { continue };

@@ -36,6 +36,8 @@ pub(crate) struct Pages {
     /// Places where a page was that could not be read. It is not known whose it was, so no block that has no page counts as
     /// never written. What is written there says so.
     lost: BTreeSet<u32>,
+    /// Pages of objects that said nothing when the disk was opened: whoever was to write there never did.
+    blank: BTreeSet<Key>,
     /// Pages on their way in, and the reads that wait for them.
     loading: BTreeMap<Key, BTreeSet<ReadId>>,
     resident: HashMap<Key, Resident>,
@@ -58,6 +60,7 @@ impl Pages {
             places: Allocator::new(count),
             high: 0,
             lost: BTreeSet::new(),
+            blank: BTreeSet::new(),
             loading: BTreeMap::new(),
             resident: HashMap::default(),
             clock: VecDeque::new(),
@@ -83,6 +86,21 @@ impl Pages {
     /// A page cannot be read, or could not before something else took its place. It may have been any volume's.
     pub(crate) fn found_lost(&mut self, place: u32) {
         self.lost.insert(place);
+    }
+
+    /// A page of objects says nothing.
+    pub(crate) fn found_blank(&mut self, key: Key) {
+        self.blank.insert(key);
+    }
+
+    pub(crate) fn has_blank(&self) -> bool {
+        !self.blank.is_empty()
+    }
+
+    /// Those that said nothing and are still there: the next cycle looks at them.
+    pub(crate) fn take_blank(&mut self) -> Vec<Key> {
+        let blank = core::mem::take(&mut self.blank);
+        blank.into_iter().filter(|key| self.index.contains_key(key)).collect()
     }
 
     /// How many pages were lost: if there are any, blocks without a page are unknown.
@@ -152,6 +170,11 @@ impl Pages {
         let resident = self.resident.get_mut(&key)?;
         resident.referenced = true;
         Some(&resident.page)
+    }
+
+    /// The same, by whoever does not count as a user.
+    pub(crate) fn peek(&self, key: Key) -> Option<&Page> {
+        self.resident.get(&key).map(|resident| &*resident.page)
     }
 
     /// Whether the page is in memory.

@@ -5,7 +5,7 @@ use wire::disk::{Command, Reply, StoreError};
 /// The answer to a command that is not carried out, if it wants one.
 pub(crate) fn refusal(command: &Command, error: StoreError) -> Option<Reply> {
     Some(match *command {
-        Command::Stage { token, .. } | Command::Mend { token, .. } => {
+        Command::Stage { token, .. } | Command::Mend { token, .. } | Command::Erase { token, .. } => {
             Reply::Staged { token, result: Err(error) }
         }
         Command::Read { token, .. } | Command::Verify { token, .. } => {

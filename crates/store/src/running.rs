@@ -122,6 +122,7 @@ impl Running {
             Command::Mend { token, span, width, stamps, payload } => {
                 self.on_mend(token, span, width, stamps, &payload);
             }
+            Command::Erase { token, span } => self.on_erase(token, span),
             Command::Read { token, span, width, content, contested } => {
                 let wanted = if content { Wanted::Content } else { Wanted::Stamps };
                 self.on_read(ReadOp::new(Reader::Participant(token), span, width, wanted), contested);

@@ -9,6 +9,7 @@ use crate::record::aligned_copy;
 use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK_U64, Payload, VolumeId};
 use std::collections::{BTreeSet, VecDeque};
+use wire::FragmentId;
 
 /// Writes outstanding at the same time.
 const WINDOW: usize = 64;
@@ -140,7 +141,13 @@ impl Writing {
             self.update_group(home.volume, number, &group, blocks, log, device)?;
         }
         for &plane in &home.planes {
-            self.write_page(home.key(plane), blocks, device);
+            let key = home.key(plane);
+            // A slot that was left to a write which never came, as power went, goes with its page.
+            if is_over(key, blocks, log) {
+                self.erase(key, blocks, device);
+            } else {
+                self.write_page(key, blocks, device);
+            }
         }
         Ok(())
     }
@@ -159,6 +166,9 @@ impl Writing {
         let old = blocks.pages.update(key, |page| {
             let versions = group.versions.iter();
             versions.for_each(|(index, version)| set_entry(page, first + u64::from(*index), 0, version));
+            if is_erasable(volume) {
+                page.forget_erased(first);
+            }
             page.slot(first)
         });
         update_planes(volume, first, group, blocks);
@@ -222,7 +232,7 @@ impl Writing {
         self.write(WritePurpose::Page(Some(key)), offset, Payload::from(aligned_copy(&bytes)), device);
     }
 
-    /// Marks a discarded volume's page as free and gives up its slots.
+    /// Marks a page as free that was discarded, or says nothing any more, and gives up its slots.
     fn erase(&mut self, key: Key, blocks: &mut Blocks, device: &mut Device) {
         // The same cycle may have an update of it, if content was journalled behind the discard.
         let Some(home) = blocks.pages.home(key) else { return };
@@ -319,6 +329,22 @@ fn allocate_slot(blocks: &mut Blocks) -> Option<u32> {
         blocks.slots.release(1);
     }
     blocks.slots.allocate()
+}
+
+/// Whether blocks of a volume can be as if they were never written: fragments of objects, which nobody looks for any more.
+fn is_erasable(volume: VolumeId) -> bool {
+    FragmentId::version_of(volume).is_some()
+}
+
+/// Whether a page says nothing any more, and need not be there. Writes that found it here set none aside: it stays theirs.
+fn is_over(key: Key, blocks: &mut Blocks, log: &Log) -> bool {
+    let is_blank = |page: &Page| page.is_blank();
+    // Without a page nothing is known of its blocks once some page was lost.
+    is_erasable(key.volume)
+        && blocks.pages.lost() == 0
+        && blocks.pages.get(key).is_some_and(is_blank)
+        && !blocks.layers.durable().has_page(key)
+        && !log.changes_page(key)
 }
 
 /// Whether content that is not in this cycle will need a slot at these blocks.

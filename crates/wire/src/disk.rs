@@ -84,6 +84,13 @@ pub enum Command {
         /// The content, or nothing.
         payload: Payload,
     },
+    /// These blocks of a version of an object are as if they were never written, durably, and what they took is given back. Answered by
+    /// [`Reply::Staged`].
+    Erase {
+        token: Token,
+        /// The blocks.
+        span: Span,
+    },
     /// Committed stamps and, if wanted, content. Answered by [`Reply::Read`].
     Read {
         token: Token,

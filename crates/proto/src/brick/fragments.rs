@@ -195,3 +195,44 @@ fn what_is_asked_for_again_while_the_disk_works_for_it_takes_no_second_turn() {
     assert_eq!(told(&mut bench), [(1, FragmentOutcome::Done), (2, FragmentOutcome::Missing)]);
     assert!(bench.asked.is_empty(), "nothing is done twice");
 }
+
+const SMALL: FragmentId = FragmentId { version: ObjectVersion(300), segment: 0, index: 1 };
+
+/// Its disk may be another one, as addresses are spread over disks.
+#[test]
+fn a_small_fragment_that_an_earlier_release_put_is_found() {
+    for (disks, wanted) in [(1, true), (3, true), (3, false)] {
+        let mut bench = Bench::new(disks, Vec::new());
+        let service = Service::default();
+        let (operation, fragment, blocks) = (1, SMALL, 2);
+        bench.ask(match wanted {
+            true => Message::GetFragment { operation, fragment, blocks, service },
+            false => Message::CheckFragment { operation, fragment, blocks, reads: false, service },
+        });
+        for (place, stamp) in [(SMALL.span(2), 0), (SMALL.span_alone(2), 1)] {
+            answer(&mut bench, |command| {
+                let Command::Read { token, span, content, .. } = command else { panic!("{command:?}") };
+                assert_eq!((span, content), (place, wanted));
+                let (stamps, content) = (vec![base::Stamp(stamp); 2], Payload::zeros(2 * BLOCK));
+                Reply::Read { token, result: Ok(Blocks { stamps, content, unreadable: Vec::new() }) }
+            });
+        }
+        assert_eq!(told(&mut bench), [(1, FragmentOutcome::Done)]);
+        assert!(bench.asked.is_empty());
+    }
+}
+
+#[test]
+fn a_version_that_begins_packs_is_not_dropped_with_all_that_lies_in_them() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.ask(Message::DropVersions { versions: vec![ObjectVersion(256), ObjectVersion(257)] });
+    let dropped: Vec<_> = bench
+        .asked
+        .iter()
+        .filter_map(|(_, command)| match command {
+            Command::Discard { volume, .. } => Some(*volume),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(dropped, [FragmentId::volume(ObjectVersion(257))]);
+}

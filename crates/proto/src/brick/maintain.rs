@@ -236,6 +236,12 @@ impl Brick {
                     participant.list_stretches(cx, question.0, Some(after));
                 });
             }
+            Effect::Survey { question, disk, span } => {
+                self.with_disk(now, fx, disk, |participant, cx| participant.survey(cx, question.0, span));
+            }
+            Effect::Erase { disk, span } => {
+                self.with_disk(now, fx, disk, |participant, cx| participant.erase(cx, span));
+            }
             Effect::AskGone { operation, versions } => {
                 let request = Box::new(IndexRequest::Gone { versions });
                 reply(fx, NodeId::Directory, Message::Index { operation, request });

@@ -48,7 +48,7 @@ use std::collections::BTreeMap;
 use streams::Streams;
 use tokens::Asker as StoreAsker;
 use vitals::Vitals;
-use wire::object::VERSIONS_MAX;
+use wire::object::{Pack, VERSIONS_MAX};
 use wire::{
     BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, FragmentId, FragmentOutcome, GroupView, Message,
     OPERATIONS_MAX, Packet, Service, Span, Wait, disk,
@@ -140,6 +140,8 @@ pub struct BrickConfig {
     pub garbage_every: Duration,
     /// It moves fragments of objects if its used share is by more than this above that of all bricks taken together.
     pub rebalance_above: f64,
+    /// Whether small fragments lie together (see [`wire::object::Pack`]). They do not in simulations whose disks keep one block for many.
+    pub packs: bool,
     /// Drawn by the driver, new for each run: an answer to what an earlier run asked is none to what this one asks.
     pub run: u64,
 }
@@ -170,6 +172,8 @@ pub struct Brick {
     counters: Counters,
     /// Views whose blocks went with a disk.
     lost: Vec<GroupView>,
+    /// Whether small fragments lie together.
+    packs: bool,
     /// Whether it was woken since it started.
     awake: bool,
 }
@@ -204,6 +208,7 @@ impl Brick {
             participants: recovered.iter().zip(calibrations).map(participant).collect(),
             sharing: Sharing::new(recovered.len(), config.turns.cost),
             streams: Streams::new(config.turns),
+            packs: config.packs,
             locks: LockServer::default(),
             decided: Decided::default(),
             asked: Vec::new(),
@@ -423,8 +428,12 @@ impl Brick {
                 self.on_fragment(now, (from, operation), (fragment, blocks), (asked, service), fx);
             }
             Message::DropVersions { versions } => {
-                let is_version = |version: &ObjectVersion| FragmentId::is_version(*version);
-                for version in versions.into_iter().filter(is_version).take(VERSIONS_MAX) {
+                // What lies with others is found by the look for garbage.
+                let is_alone = |version: &ObjectVersion| {
+                    FragmentId::is_version(*version) && !(self.packs && Pack::begins_with(*version))
+                };
+                let alone: Vec<ObjectVersion> = versions.into_iter().filter(is_alone).collect();
+                for version in alone.into_iter().take(VERSIONS_MAX) {
                     self.drop_version(now, version, fx);
                 }
             }
@@ -458,7 +467,8 @@ impl Brick {
         fx: &mut Vec<BrickEffect>,
     ) {
         let stay = Stay::from(now);
-        let request = FragmentRequest { from, operation, fragment, blocks, wish, service, stay };
+        let alone = (!self.packs).then_some(FragmentOutcome::Missing);
+        let request = FragmentRequest { from, operation, fragment, blocks, alone, wish, service, stay };
         let is_put = request.wish.is_put();
         let refused = match request.is_valid() {
             false => {
@@ -478,7 +488,7 @@ impl Brick {
         if is_put {
             self.maintenance.on_fragment(now);
         }
-        let span = request.fragment.span(request.blocks);
+        let span = request.span();
         let service = self.sharing.arrive(request.service, self.place_of(span), request.moves());
         let request = FragmentRequest { service, ..request };
         self.with(now, fx, span, |participant, cx| participant.on_fragment(cx, request));
@@ -582,7 +592,20 @@ impl Brick {
         }
         self.vitals.on_answered(now, disk, &reply);
         self.with_disk(now, fx, disk, |participant, cx| participant.on_store(cx, reply));
+        self.look_alone(now, disk, fx);
         self.collect_fates(fx);
+    }
+
+    /// Small fragments that are not where they are put today may be where earlier releases have put them, perhaps at another disk.
+    fn look_alone(&mut self, now: Time, disk: usize, fx: &mut Vec<BrickEffect>) {
+        for request in self.participants[disk].take_to_look_alone() {
+            self.counters.count(Counter::SmallFragmentsLookedForAlone);
+            // What the stream was served elsewhere was said with the first question.
+            let asked = Service { delay: 0, ..request.service };
+            let service = self.sharing.arrive(asked, self.place_of(request.span()), request.moves());
+            let request = FragmentRequest { service, ..request };
+            self.with(now, fx, request.span(), |participant, cx| participant.on_fragment(cx, request));
+        }
     }
 
     /// Who asked for what waits for its turn is told so, where that is due.

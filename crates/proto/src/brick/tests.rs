@@ -40,6 +40,7 @@ impl Bench {
             shares: crate::fair::Shares::default(),
             garbage_every: BrickConfig::GARBAGE_EVERY,
             rebalance_above: BrickConfig::REBALANCE_ABOVE,
+            packs: true,
             run: 0,
         };
         let brick = Brick::new(config, recovered, NOW);

@@ -4,6 +4,7 @@ use super::access::Place;
 use crate::layout::placement::score;
 use base::{BrickId, NodeId, ObjectVersion, Time};
 use core::time::Duration;
+use wire::object::Pack;
 use wire::{BrickPlace, Message};
 
 /// What the directory said is old after this time.
@@ -42,10 +43,16 @@ impl Bricks {
         self.places.iter().filter(|place| place.takes_more).map(|place| place.brick).collect()
     }
 
-    /// The same, in an order that is drawn for a segment: who has more room comes first more often.
-    pub(super) fn in_drawn_order(&self, version: ObjectVersion, segment: usize) -> Vec<BrickId> {
+    /// The same, in an order that is drawn for a segment: who has more room comes first more often. Small fragments of neighbours, which lie
+    /// together, go to the same bricks.
+    pub(super) fn in_drawn_order(
+        &self,
+        (version, segment): (ObjectVersion, u32),
+        symbol_blocks: u32,
+    ) -> Vec<BrickId> {
+        let of = Pack::neighbours(version, symbol_blocks);
         let score = |place: &BrickPlace| {
-            let hash = drawn(version.0 ^ (segment as u64).rotate_left(40), place.brick);
+            let hash = drawn(of.0 ^ u64::from(segment).rotate_left(40), place.brick);
             score(hash, place.free_bytes.max(1))
         };
         let takers = self.places.iter().filter(|place| place.takes_more);
@@ -234,14 +241,24 @@ mod tests {
         ];
         let bricks = Bricks { places, ..Bricks::default() };
         let mut first = BTreeMap::new();
+        let order = |version: u64, segment, blocks| {
+            bricks.in_drawn_order((ObjectVersion(7 << 36 | version), segment), blocks)
+        };
         for version in 0..4000 {
             for segment in 0..2 {
-                let order = bricks.in_drawn_order(ObjectVersion(7 << 36 | version), segment);
+                let order = order(version, segment, 16);
                 assert_eq!(order.len(), 3);
                 *first.entry(order[0].0).or_insert(0) += 1;
             }
         }
         let expected = [(1, 2000), (2, 2000), (3, 4000)];
         assert!(expected.iter().all(|(brick, count)| i32::abs_diff(first[brick], *count) < 200), "{first:?}");
+        for version in 0..4000 {
+            assert_eq!(
+                order(version, 0, 1),
+                order(version - version % Pack::VERSIONS, 0, 1),
+                "they lie together"
+            );
+        }
     }
 }

@@ -230,8 +230,19 @@ impl Putting {
         cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
     }
 
+    /// Whether enough copies are stored or on their way. As many bricks as may be lost may be late, so that so many more are sent; copies for all
+    /// bricks would stay on their disks until these are looked through.
+    fn has_enough_under_way(&self) -> bool {
+        let Coding::Copies { blocks } = self.put.coding else { return false };
+        let open: usize = self.bricks.values().map(|brick| brick.open.len()).sum();
+        open > 0 && self.stored.len() + open >= (self.put.symbols + blocks * self.put.losses) as usize
+    }
+
     /// The brick with the most room for a symbol that is ready, the first one of several, and that symbol.
     fn next(&mut self) -> Option<(BrickId, u32, Payload)> {
+        if self.has_enough_under_way() {
+            return None;
+        }
         let Putting { put, bricks, ready, share, .. } = self;
         let takes_more = |(_, brick): &(&BrickId, &Brick)| brick.takes_more(put.window, *share);
         let mut with_room: Vec<(&BrickId, &Brick)> = bricks.iter().filter(takes_more).collect();

@@ -17,6 +17,7 @@ use super::objects::{ObjectError, ObjectNews, Step};
 use super::questions::Answer;
 use base::{BrickId, Checksum, ObjectVersion, StreamId};
 use std::collections::VecDeque;
+use wire::object::Pack;
 use wire::{IndexError, IndexReply, IndexRequest, Wire};
 
 /// What a brick is to look after.
@@ -222,7 +223,9 @@ impl Rebalancing {
     fn better_place(&self, step: &Step<'_>) -> Option<BrickId> {
         // Even over the segments of a version, so that of a few segments hardly more or fewer are moved than are to be.
         let of_segment = u64::from(self.segments[0]).wrapping_mul(GOLDEN);
-        let draw = drawn(self.version.0 ^ self.moves?, self.me).wrapping_add(of_segment);
+        // What lies together goes together: nothing else gives room back.
+        let of = Pack::neighbours(self.version, self.first().symbol_blocks);
+        let draw = drawn(of.0 ^ self.moves?, self.me).wrapping_add(of_segment);
         step.bricks.better_place(self.me, &self.first().places, draw)
     }
 

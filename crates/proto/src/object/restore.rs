@@ -18,6 +18,7 @@ use super::remake::Remake;
 use base::{BrickId, Checksum, ObjectVersion, Payload, StreamId};
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
+use wire::object::Pack;
 use wire::{IndexError, IndexReply, IndexRequest, Wire};
 
 /// What a brick looks for.
@@ -432,6 +433,8 @@ fn plan(
     bricks: &Bricks,
 ) -> Plan {
     let takers = bricks.that_take_more();
+    // What lay together goes together.
+    let neighbours = Pack::neighbours(version, segment.symbol_blocks);
     let mut kept: Vec<Place> =
         segment.places.iter().filter(|place| !missing.contains(place)).copied().collect();
     let taker_of = |symbol: u32, kept: &[Place], of: Option<BrickId>| {
@@ -442,7 +445,7 @@ fn plan(
         let has_copy = |taker: &BrickId| kept.iter().filter(is_copy).any(|(_, at)| at == taker);
         let few = |taker: &BrickId| {
             let count = kept.iter().filter(|(_, at)| at == taker).count();
-            (Some(*taker) != of, count, drawn(version.0 ^ u64::from(symbol), *taker))
+            (Some(*taker) != of, count, drawn(neighbours.0 ^ u64::from(symbol), *taker))
         };
         takers.iter().filter(|taker| !has_copy(taker)).min_by_key(|taker| few(taker)).copied()
     };

@@ -507,11 +507,12 @@ impl Uploading {
     ) -> Result<(), ObjectError> {
         let Stage::Putting(hold) = &self.stage else { unreachable!("content comes while it is put") };
         let version = hold.version();
-        let (bricks, losses) = (step.bricks.in_drawn_order(version, segment), self.object.losses);
-        if bricks.len() <= 2 * losses as usize {
-            return Err(ObjectError::TooFewBricks { bricks: bricks.len(), losses });
+        let (count, losses) = (step.bricks.that_take_more().len(), self.object.losses);
+        if count <= 2 * losses as usize {
+            return Err(ObjectError::TooFewBricks { bricks: count, losses });
         }
-        let plan = Plan::new(content.len(), bricks.len(), losses, self.object.redundancy);
+        let plan = Plan::new(content.len(), count, losses, self.object.redundancy);
+        let bricks = step.bricks.in_drawn_order((version, segment as u32), plan.symbol_blocks);
         let put = Put {
             version,
             segment: segment as u32,

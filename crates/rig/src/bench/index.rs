@@ -4,7 +4,7 @@
 
 use crate::place;
 use anyhow::{Context, Result, bail};
-use base::Payload;
+use base::{BLOCK, Payload};
 use clap::Args;
 use host::{ObjectUser, Shutdown, Waker, run_objects};
 use job::process;
@@ -13,6 +13,7 @@ use rig::cluster::{Cluster, Spec};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wire::object::Pack;
 use wire::{Condition, ObjectName};
 
 /// How to measure.
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     /// How many objects
     #[arg(long, default_value_t = 1_000_000)]
     objects: u64,
-    /// The size of each object in bytes, up to 64 KiB; a disk gives 64 KiB to each copy
+    /// The size of each object in bytes, up to 64 KiB
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=65536))]
     bytes: u32,
     /// A binary to use instead of building one
@@ -85,16 +86,21 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Bricks with room for all copies. Each takes a slot and a page of metadata, and a disk has a page for each 192 KiB; a quarter of them stays free, as bricks refuse
-/// to be filled up.
+/// Bricks with room for all copies. Small ones share what they lie in; a larger one takes a slot and a page of metadata, and a disk has a page for each 192 KiB.
+/// Some of it stays free, as bricks refuse to be filled up.
 fn spec(options: &Options) -> Spec {
-    const COPY_BYTES: u64 = 256 << 10;
+    const LARGE: u64 = 256 << 10;
     let usual = Spec::default();
     if options.bytes == 0 {
         return usual;
     }
+    let blocks = options.bytes.div_ceil(BLOCK as u32);
+    let copy_bytes = match blocks {
+        ..=Pack::BLOCKS_MAX => 2 * u64::from(blocks.next_power_of_two()) * BLOCK as u64,
+        _ => LARGE,
+    };
     let copies = 2 * options.objects / usual.bricks as u64;
-    Spec { disk_bytes: usual.disk_bytes + copies * COPY_BYTES, ..usual }
+    Spec { disk_bytes: usual.disk_bytes + copies * copy_bytes, ..usual }
 }
 
 struct Putter {

@@ -126,6 +126,7 @@ impl Bed {
             shares: proto::fair::Shares::default(),
             garbage_every: BrickConfig::GARBAGE_EVERY,
             rebalance_above: BrickConfig::REBALANCE_ABOVE,
+            packs: true,
             run: 0,
         };
         let format = FormatOptions {

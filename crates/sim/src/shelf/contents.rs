@@ -237,6 +237,18 @@ impl Contents {
             .collect()
     }
 
+    /// These blocks are as if they were never written.
+    pub(super) fn erase(&mut self, span: Span) {
+        self.put(span, &vec![Stamp::ZERO; span.count as usize], 1, &Payload::new());
+        let is_blank = |page: &Page| page.stamps.iter().flat_map(Stamps::all).all(|stamp| stamp.is_zero());
+        for number in span.lba / PAGE_BLOCKS..=(span.end() - 1) / PAGE_BLOCKS {
+            let key = (span.volume, number);
+            if self.pages.get(&key).is_some_and(is_blank) {
+                self.pages.remove(&key);
+            }
+        }
+    }
+
     /// A volume, or one stretch of it, is given back.
     pub(super) fn discard(&mut self, volume: VolumeId, stretch: Option<u64>) {
         let is_meant = |(of, page): &(VolumeId, u64)| {

@@ -152,6 +152,10 @@ impl Shelf {
                 self.destage(span, 0, fx);
                 fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
             }
+            Command::Erase { token, span } => {
+                self.kept.borrow_mut().erase(span);
+                fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
+            }
             Command::Read { token, span, width, content, contested } => {
                 self.on_read(token, (span, width), content, contested, fx);
             }
@@ -396,5 +400,10 @@ impl Backing for Shelf {
 
     fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
         self.kept.borrow().stretches(after)
+    }
+
+    fn has_stamp(&self, volume: VolumeId, lba: u64) -> Option<bool> {
+        let (stamps, _) = self.kept.borrow().get(Span { volume, lba, count: 1 }, 1, false);
+        Some(!stamps[0].is_zero())
     }
 }

@@ -317,7 +317,7 @@ impl Client<'_> {
         for ((index, brick), content) in places.iter().zip(symbols(put)) {
             let fragment = FragmentId { version: put.version, segment: put.segment, index: *index };
             let node = self.timed.world.nodes.slot(NodeId::Brick(*brick)).expect("a brick of the cluster");
-            self.timed.world.nodes[node].lay(fragment.span(1), &content);
+            self.timed.world.nodes[node].lay(fragment.span_alone(1), &content);
         }
         places
     }

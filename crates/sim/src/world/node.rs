@@ -20,6 +20,7 @@ use proto::gateway::Gateway;
 use proto::seat::heads::Served;
 use std::collections::BTreeSet;
 use store::IoKind;
+use wire::object::Pack;
 use wire::{FragmentId, Span};
 
 /// What a node is, over all its runs.
@@ -188,15 +189,27 @@ impl Node {
         let Some(Role::Brick(brick, _)) = self.process.as_ref().map(|process| &process.role) else {
             return BTreeSet::new();
         };
-        let segment_of = |(volume, stretch): &(VolumeId, u64)| {
-            Some((FragmentId::version_of(*volume)?, FragmentId::segment_of_stretch(*stretch)))
-        };
         let mut segments = BTreeSet::new();
         for store in brick.stores() {
             let mut after = None;
             loop {
                 let page = store.stretches(after);
-                segments.extend(page.iter().filter_map(segment_of));
+                for (volume, stretch) in &page {
+                    let Some(version) = FragmentId::version_of(*volume) else { continue };
+                    match Pack::of_stretch((*volume, *stretch)) {
+                        Some(pack) => {
+                            let has =
+                                |version: ObjectVersion| store.has_stamp(*volume, pack.room(version).lba);
+                            let its = pack.versions().filter(|version| has(*version) == Some(true));
+                            segments.extend(its.map(|version| (version, 0)));
+                            // A page that says nothing is to go as well.
+                            if pack.versions().all(|version| has(version) == Some(false)) {
+                                segments.insert((version, Pack::FIRST_STRETCH));
+                            }
+                        }
+                        None => drop(segments.insert((version, FragmentId::segment_of_stretch(*stretch)))),
+                    }
+                }
                 after = page.last().copied();
                 if after.is_none() {
                     break;

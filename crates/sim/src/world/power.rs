@@ -203,6 +203,8 @@ impl World {
             garbage_every: Duration::from_secs(2),
             // Disks of the torture are hardly filled: bricks are never as full as each other.
             rebalance_above: 0.0,
+            // A block of a shelf stands for many.
+            packs: !self.nodes[node].has_shelves(),
             run: u64::from(self.nodes[node].life()),
         };
         let mut fx = Vec::new();

@@ -2,6 +2,7 @@
 
 mod common;
 mod crash;
+mod erase;
 mod faults;
 mod fsck;
 mod lost_pages;

@@ -3,6 +3,7 @@
 //! question cannot be.
 
 use super::job::{Merge, SpanId, Stretch};
+use super::versions::Listed;
 use crate::netraid::participant::jobs::Finding;
 use crate::object::{Inspection, Rebalance};
 use base::{GroupId, ObjectVersion, Stamp, ViewNumber, VolumeId};
@@ -35,6 +36,10 @@ pub(crate) enum Effect {
     Stretches { question: DiskQuestion, disk: usize, after: Option<Stretch> },
     /// Versions of objects on one disk behind `after`, answered by [`Finding::Stretches`].
     Versions { question: DiskQuestion, disk: usize, after: Stretch },
+    /// The stamps of blocks on one disk, answered by [`Finding::Blocks`].
+    Survey { question: DiskQuestion, disk: usize, span: Span },
+    /// Gives the blocks of one fragment on one disk back.
+    Erase { disk: usize, span: Span },
     /// Asks the index which of these versions are gone. [`super::Maintenance::on_gone`] follows.
     AskGone { operation: u64, versions: Vec<ObjectVersion> },
     /// Makes again what bricks have lost of a version. [`super::Maintenance::on_restored`] follows.
@@ -83,6 +88,7 @@ enum Asked {
     Remember { group: GroupId, disks: usize },
     Stretches,
     Versions(Walker),
+    Survey(Walker),
     Settle { disks: usize },
     CopyUp(Merge),
     DiscardMerged(Merge),
@@ -96,7 +102,7 @@ pub(super) enum Found {
     /// Whether the completions are durable on all disks.
     Remembered(GroupId, bool),
     Stretches(Result<Vec<Stretch>, StoreError>),
-    Versions(Walker, Result<Vec<Stretch>, StoreError>),
+    Versions(Walker, Listed),
     /// Whether all that was given back is gone for good on all disks.
     Settled(bool),
     /// Which blocks, from 0, could not be read.
@@ -148,6 +154,11 @@ impl Disks {
         self.effects.push(Effect::Versions { question, disk, after });
     }
 
+    pub(super) fn survey(&mut self, of: Walker, disk: usize, span: Span) {
+        let question = self.ask(Asked::Survey(of));
+        self.effects.push(Effect::Survey { question, disk, span });
+    }
+
     pub(super) fn settle(&mut self) {
         let question = self.ask(Asked::Settle { disks: self.count });
         self.effects.push(Effect::Settle { question });
@@ -196,6 +207,7 @@ impl Disks {
             | Asked::Lose(_)
             | Asked::Stretches
             | Asked::Versions(_)
+            | Asked::Survey(_)
             | Asked::Settle { .. } => true,
         });
     }
@@ -213,7 +225,8 @@ fn pair(asked: Asked, own: Finding) -> Found {
         (Asked::Lose(id), Finding::Lost(span, marked)) => Found::Lost(id, span, marked),
         (Asked::Remember { group, .. }, Finding::Remembered(durable)) => Found::Remembered(group, durable),
         (Asked::Stretches, Finding::Stretches(result)) => Found::Stretches(result),
-        (Asked::Versions(of), Finding::Stretches(result)) => Found::Versions(of, result),
+        (Asked::Versions(of), Finding::Stretches(result)) => Found::Versions(of, Listed::Page(result)),
+        (Asked::Survey(of), Finding::Blocks(result)) => Found::Versions(of, Listed::Survey(result)),
         (Asked::Settle { .. }, Finding::Remembered(durable)) => Found::Settled(durable),
         (Asked::CopyUp(merge), Finding::CopiedUp(span, result)) => Found::CopiedUp(merge, span, result),
         (Asked::DiscardMerged(merge), Finding::Remembered(_)) => Found::Discarded(merge),

@@ -6,13 +6,11 @@
 
 use super::context::Context;
 use super::disks::{Effect, Walker};
-use super::job::Stretch;
-use super::versions::{Versions, versions_of};
+use super::versions::{Held, Listed, Versions, give_back, versions_of};
 use crate::counters::Counter;
 use base::{ObjectVersion, Time};
 use core::time::Duration;
-use wire::disk::StoreError;
-use wire::{FragmentId, Share};
+use wire::Share;
 
 /// A pass that had much to do is followed by a pause that is so many times as long. Waiting for the index is not counted: a directory that was away
 /// makes the next pass no later.
@@ -23,7 +21,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// What is being judged.
 #[derive(Debug)]
 struct Asked {
-    stretches: Vec<Stretch>,
+    held: Vec<Held>,
     operation: u64,
     since: Time,
     again: Time,
@@ -85,20 +83,20 @@ impl Garbage {
             }
             Some(asked) if asked.again <= now => {
                 asked.again = now + AGAIN;
-                let (operation, versions) = (asked.operation, versions_of(&asked.stretches));
+                let (operation, versions) = (asked.operation, versions_of(&asked.held));
                 cx.disks().tell(Effect::AskGone { operation, versions });
             }
             Some(_) => {}
         }
     }
 
-    /// A disk has these stretches.
-    pub(super) fn on_stretches(&mut self, now: Time, result: Result<Vec<Stretch>, StoreError>) {
+    /// What a disk has.
+    pub(super) fn on_listed(&mut self, now: Time, listed: Listed) {
         let Some(pass) = &mut self.pass else { return };
-        let stretches = pass.versions.on_page(result, false);
-        if !stretches.is_empty() {
+        let held = pass.versions.on_listed(listed, false);
+        if !held.is_empty() {
             self.operations += 1;
-            pass.asked = Some(Asked { stretches, operation: self.operations, since: now, again: now });
+            pass.asked = Some(Asked { held, operation: self.operations, since: now, again: now });
         }
     }
 
@@ -113,32 +111,30 @@ impl Garbage {
         let Some(pass) = &mut self.pass else { return };
         let Some(asked) = pass.asked.take_if(|asked| asked.operation == operation) else { return };
         pass.waited += cx.now().since(asked.since);
-        for version in versions_of(&asked.stretches).into_iter().filter(|version| gone.contains(version)) {
+        for version in versions_of(&asked.held).into_iter().filter(|version| gone.contains(version)) {
             cx.count(Counter::GoneVersionsGivenBack);
-            cx.disks().tell(Effect::DropVersion(version));
+            give_back(cx, version, &asked.held);
         }
         for share in partly {
-            let volume = FragmentId::volume(share.version);
-            let its = asked.stretches.iter().filter(|(of, _)| *of == volume);
-            for (branch, stretch) in its.filter(|(_, stretch)| !is_shared(share, *stretch)).copied() {
+            let its = asked.held.iter().filter(|held| held.version == share.version);
+            for held in its.filter(|held| !is_shared(share, held.segment())) {
                 cx.count(Counter::UnsharedStretchesGivenBack);
-                cx.disks().tell(Effect::Discard { branch, stretch });
+                held.give_back(cx);
             }
         }
     }
 }
 
-/// Whether some version shares the segment that this stretch is of.
-fn is_shared(share: &Share, stretch: u64) -> bool {
-    let segment = FragmentId::segment_of_stretch(stretch);
-    share.segments.iter().any(|span| (u64::from(span.from)..u64::from(span.to)).contains(&segment))
+/// Whether some version shares the segment.
+fn is_shared(share: &Share, segment: u32) -> bool {
+    share.segments.iter().any(|span| (span.from..span.to).contains(&segment))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::BrickId;
-    use wire::SegmentSpan;
+    use wire::{FragmentId, SegmentSpan};
 
     const EVERY: Duration = Duration::from_secs(30);
     const V: ObjectVersion = ObjectVersion(7);
@@ -152,7 +148,7 @@ mod tests {
         cx.set_now(now);
         garbage.advance(&mut cx);
         let page = stretches.iter().map(|stretch| (FragmentId::volume(V), *stretch)).collect();
-        garbage.on_stretches(now, Ok(page));
+        garbage.on_listed(now, Listed::Page(Ok(page)));
         garbage.advance(&mut cx);
         now += answer_after;
         cx.set_now(now);

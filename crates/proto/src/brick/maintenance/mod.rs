@@ -208,9 +208,9 @@ impl Maintenance {
                 }
                 leaving.on_stretches(cx.now(), result);
             }
-            Found::Versions(Walker::Garbage, result) => garbage.on_stretches(cx.now(), result),
-            Found::Versions(Walker::Shares, result) => rebalancing.on_stretches(result),
-            Found::Versions(of, result) => restoration.on_stretches(of, result),
+            Found::Versions(Walker::Garbage, listed) => garbage.on_listed(cx.now(), listed),
+            Found::Versions(Walker::Shares, listed) => rebalancing.on_listed(listed),
+            Found::Versions(of, listed) => restoration.on_listed(of, listed),
             Found::Settled(durable) => leaving.on_settled(cx, durable),
             Found::CopiedUp(merge, span, result) => merging.on_copied_up(cx, merge, span, result),
             Found::Discarded(merge) => merging.on_discarded(merge),

@@ -7,15 +7,12 @@
 
 use super::context::Context;
 use super::disks::{Effect, Walker};
-use super::job::Stretch;
-use super::versions::Versions;
+use super::versions::{Held, Listed, Versions};
 use crate::counters::Counter;
 use crate::object::{ObjectError, Rebalance, Rebalanced, Room};
 use base::{ObjectVersion, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use wire::FragmentId;
-use wire::disk::StoreError;
 
 /// So many versions are looked after together.
 const VERSIONS_TOGETHER: usize = 8;
@@ -31,7 +28,7 @@ const TAGS: u64 = 1 << 62;
 #[derive(Debug)]
 struct Item {
     version: ObjectVersion,
-    stretches: Vec<Stretch>,
+    held: Vec<Held>,
 }
 
 #[derive(Debug)]
@@ -131,14 +128,14 @@ impl Rebalancing {
         }
     }
 
-    /// A disk has these stretches.
-    pub(super) fn on_stretches(&mut self, result: Result<Vec<Stretch>, StoreError>) {
+    /// What a disk has.
+    pub(super) fn on_listed(&mut self, listed: Listed) {
         let Some(pass) = &mut self.pass else { return };
-        for stretch in pass.versions.on_page(result, false) {
-            let version = FragmentId::version_of(stretch.0).expect("only versions are listed");
+        for held in pass.versions.on_listed(listed, false) {
+            let version = held.version;
             match pass.to_come.back_mut().filter(|item| item.version == version) {
-                Some(item) => item.stretches.push(stretch),
-                None => pass.to_come.push_back(Item { version, stretches: vec![stretch] }),
+                Some(item) => item.held.push(held),
+                None => pass.to_come.push_back(Item { version, held: vec![held] }),
             }
         }
     }
@@ -155,10 +152,9 @@ impl Rebalancing {
         let Some(pass) = &mut self.pass else { return };
         let Some(item) = pass.under_way.get(&tag) else { return };
         pass.has_done = true;
-        let is_its = |(_, stretch): &&Stretch| FragmentId::segment_of_stretch(*stretch) == u64::from(segment);
-        for (branch, stretch) in item.stretches.iter().filter(is_its).copied() {
+        for held in item.held.iter().filter(|held| held.segment() == segment) {
             cx.count(Counter::UnnamedStretchesGivenBack);
-            cx.disks().tell(Effect::Discard { branch, stretch });
+            held.give_back(cx);
         }
     }
 
@@ -215,6 +211,6 @@ impl Pass {
 
 impl Item {
     fn segments(&self) -> impl Iterator<Item = u32> {
-        self.stretches.iter().map(|(_, stretch)| FragmentId::segment_of_stretch(*stretch) as u32)
+        self.held.iter().map(Held::segment)
     }
 }

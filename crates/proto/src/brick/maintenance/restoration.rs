@@ -10,8 +10,7 @@
 
 use super::context::Context;
 use super::disks::{Effect, Walker};
-use super::job::Stretch;
-use super::versions::{Versions, versions_of};
+use super::versions::{Listed, Versions, versions_of};
 use crate::counters::Counter;
 use crate::object::{Inspection, ObjectError, Restored, Room};
 use crate::rules::{Rules, SOUND};
@@ -19,7 +18,6 @@ use base::{ObjectVersion, Time};
 use core::ops::Range;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::disk::StoreError;
 
 /// So many versions are looked at together; one where there is time, and then nothing is done for so many times as long as that took.
 const VERSIONS_TOGETHER: usize = 8;
@@ -198,12 +196,12 @@ impl Restoration {
         }
     }
 
-    /// A disk has these stretches.
-    pub(super) fn on_stretches(&mut self, of: Walker, result: Result<Vec<Stretch>, StoreError>) {
+    /// What a disk has.
+    pub(super) fn on_listed(&mut self, of: Walker, listed: Listed) {
         let pass = if of == Walker::Scrub { &mut self.scrub } else { &mut self.lost };
         let Some(pass) = pass else { return };
         if let Some(versions) = &mut pass.versions {
-            pass.to_come.extend(versions_of(&versions.on_page(result, true)));
+            pass.to_come.extend(versions_of(&versions.on_listed(listed, true)));
         }
     }
 

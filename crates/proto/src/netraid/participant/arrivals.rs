@@ -177,6 +177,10 @@ impl Request for Arrival {
     }
 
     fn repeats(&mut self, before: &Arrival) {
+        if let (Arrival::Fragment(request), Arrival::Fragment(before)) = (&mut *self, before) {
+            // It was not there.
+            request.alone = before.alone;
+        }
         if let (Some(stay), Some(before)) = (self.stay_mut(), before.stay()) {
             stay.repeats(before);
         }

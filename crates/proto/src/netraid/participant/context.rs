@@ -5,7 +5,7 @@ use crate::seat::Stay;
 use crate::view::Groups;
 use base::{BrickId, GroupId, NodeId, Payload, Stamp, StreamId, Time, ViewNumber};
 use wire::disk::{Attempt, Command};
-use wire::{Contest, FragmentId, Message, Packet, Service, Sight, Span};
+use wire::{Contest, FragmentId, FragmentOutcome, Message, Packet, Service, Sight, Span};
 
 /// What a participant asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +125,8 @@ pub struct FragmentRequest {
     pub operation: u64,
     pub fragment: FragmentId,
     pub blocks: u32,
+    /// Set where it lies alone, as earlier releases have put all: what is answered if it is not there.
+    pub alone: Option<FragmentOutcome>,
     pub wish: FragmentWish,
     pub service: Service,
     pub stay: Stay,
@@ -161,6 +163,15 @@ impl FragmentWish {
     }
 }
 
+/// A small fragment that an earlier release may have put where it lies alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone {
+    pub fragment: FragmentId,
+    pub blocks: u32,
+    /// Whether it is read.
+    pub reads: bool,
+}
+
 /// Whom to tell what became of a fragment.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentTold {
@@ -169,6 +180,10 @@ pub struct FragmentTold {
     pub is_put: bool,
     /// Whether its content is wanted.
     pub is_wanted: bool,
+    /// Set where it may lie alone as well, which is looked at if it is not here.
+    pub alone: Option<Alone>,
+    /// What is answered if it is not here.
+    pub otherwise: FragmentOutcome,
     pub service: Service,
     pub stay: Stay,
 }

@@ -137,6 +137,8 @@ impl<Q> Asked<Q> {
 pub(super) struct Disk {
     serial: u64,
     stagings: Asked<Staging>,
+    /// Fragments that are given back. Nobody waits for that.
+    erasures: Asked<()>,
     lookups: Asked<Looking>,
     notings: Asked<Noting>,
     allocations: Asked<Allocating>,
@@ -164,6 +166,13 @@ impl Disk {
         let token = Token(self.draw());
         self.stagings.ask(cx.now, token, staging);
         cx.store(command(token));
+    }
+
+    /// Gives the blocks of a fragment back.
+    pub(super) fn erase(&mut self, cx: &mut Context<'_>, span: Span) {
+        let token = Token(self.draw());
+        self.erasures.ask(cx.now, token, ());
+        cx.store(Command::Erase { token, span });
     }
 
     /// Looks blocks up, and what they inherit.
@@ -278,9 +287,13 @@ impl Disk {
         self.descents.discard_due(cx)
     }
 
-    /// Who wanted something on stable storage, and how long that took.
-    pub(super) fn staged(&mut self, now: Time, token: Token) -> (Staging, Duration) {
-        self.stagings.answered(now, token)
+    /// Who wanted something on stable storage, and how long that took; none where nobody waits.
+    pub(super) fn staged(&mut self, now: Time, token: Token) -> Option<(Staging, Duration)> {
+        // What could not be erased is found with the next look for garbage.
+        if self.erasures.by_token.remove(&token).is_some() {
+            return None;
+        }
+        Some(self.stagings.answered(now, token))
     }
 
     /// Requests, and what the brick does of its own, that the disk works for. (Notes and lists are none.)

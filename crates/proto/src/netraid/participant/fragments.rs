@@ -1,7 +1,7 @@
 //! Fragments of large objects. Each is written once, and what it holds follows from its name; so there is no view, no order and no
 //! doubt about them. A disk keeps a fragment as it keeps repaired blocks: content under a stamp, in one durable step.
 
-use super::context::{Context, FragmentRequest, FragmentTold, FragmentWish};
+use super::context::{Alone, Context, FragmentRequest, FragmentTold, FragmentWish};
 use super::disk::{Disk, Looking, Staging};
 use base::{BLOCK, HashSet, NodeId, Payload, Stamp};
 use core::time::Duration;
@@ -16,6 +16,8 @@ const WRITTEN: Stamp = Stamp(1);
 pub(super) struct Fragments {
     /// Who asked, and which question it is: asked for again it is the same work.
     at_work: HashSet<(NodeId, u64)>,
+    /// What is not where it is put today, and may lie alone.
+    to_look_alone: Vec<FragmentRequest>,
 }
 
 impl Fragments {
@@ -36,13 +38,15 @@ impl Fragments {
                 let mend = |token| Command::Mend { token, span, width: 1, stamps, payload };
                 disk.stage(cx, Staging::Fragment(told), mend);
             }
-            FragmentWish::Get | FragmentWish::Check { reads: true } => {
-                disk.look_here(cx, (span, 1), true, Looking::Fragment(told));
-            }
-            FragmentWish::Check { reads: false } => {
-                disk.look_here(cx, (span, 1), false, Looking::Fragment(told));
+            wish @ (FragmentWish::Get | FragmentWish::Check { .. }) => {
+                disk.look_here(cx, (span, 1), wish.moves(), Looking::Fragment(told));
             }
         }
+    }
+
+    /// What is to be looked for where it may lie alone: that may be another disk.
+    pub(super) fn take_to_look_alone(&mut self) -> Vec<FragmentRequest> {
+        core::mem::take(&mut self.to_look_alone)
     }
 
     /// It is on stable storage, or not.
@@ -61,7 +65,7 @@ impl Fragments {
     pub(super) fn on_found(
         &mut self,
         cx: &mut Context<'_>,
-        told: FragmentTold,
+        mut told: FragmentTold,
         took: Duration,
         result: Result<Blocks, StoreError>,
     ) {
@@ -69,13 +73,20 @@ impl Fragments {
             // Stamps of blocks that cannot be read may be lost as well.
             Ok(blocks) if !blocks.unreadable.is_empty() => (FragmentOutcome::Unreadable, Payload::new()),
             Ok(blocks) if blocks.stamps.iter().any(|stamp| stamp.is_zero()) => {
-                (FragmentOutcome::Missing, Payload::new())
+                (told.otherwise, Payload::new())
             }
             Ok(blocks) if told.is_wanted => (FragmentOutcome::Done, blocks.content),
             Ok(_) => (FragmentOutcome::Done, Payload::new()),
             Err(error) => (failed(error), Payload::new()),
         };
-        self.end(cx, told, took, outcome, content);
+        match (told.alone, outcome) {
+            (Some(alone), FragmentOutcome::Missing | FragmentOutcome::Unreadable) => {
+                self.at_work.remove(&(told.from, told.operation));
+                told.stay.at_disk(took);
+                self.to_look_alone.push(alone.request(&told, outcome));
+            }
+            _ => self.end(cx, told, took, outcome, content),
+        }
     }
 
     fn end(
@@ -106,7 +117,7 @@ fn failed(error: StoreError) -> FragmentOutcome {
 }
 
 fn tell(cx: &mut Context<'_>, told: &FragmentTold, outcome: FragmentOutcome, content: Payload) {
-    let FragmentTold { from, operation, is_put, is_wanted: _, service, stay } = *told;
+    let FragmentTold { from, operation, is_put, service, stay, .. } = *told;
     let wait = stay.wait(cx.now);
     let message = match is_put {
         true => Message::FragmentPut { operation, outcome, wait },
@@ -115,10 +126,23 @@ fn tell(cx: &mut Context<'_>, told: &FragmentTold, outcome: FragmentOutcome, con
     cx.answer(from, (service, stay), message, content);
 }
 
+impl Alone {
+    /// The same question as that one, which had this outcome.
+    fn request(self, told: &FragmentTold, otherwise: FragmentOutcome) -> FragmentRequest {
+        let Alone { fragment, blocks, reads } = self;
+        let FragmentTold { from, operation, is_wanted, service, stay, .. } = *told;
+        let wish = if is_wanted { FragmentWish::Get } else { FragmentWish::Check { reads } };
+        FragmentRequest { from, operation, fragment, blocks, alone: Some(otherwise), wish, service, stay }
+    }
+}
+
 impl FragmentRequest {
     /// Where the disk keeps it.
-    pub(super) fn span(&self) -> Span {
-        self.fragment.span(self.blocks)
+    pub fn span(&self) -> Span {
+        match self.alone {
+            Some(_) => self.fragment.span_alone(self.blocks),
+            None => self.fragment.span(self.blocks),
+        }
     }
 
     /// So many blocks the disk moves.
@@ -130,7 +154,11 @@ impl FragmentRequest {
     pub(super) fn told(&self) -> FragmentTold {
         let FragmentRequest { from, operation, service, stay, .. } = *self;
         let (is_put, is_wanted) = (self.wish.is_put(), matches!(self.wish, FragmentWish::Get));
-        FragmentTold { from, operation, is_put, is_wanted, service, stay }
+        let FragmentRequest { fragment, blocks, .. } = *self;
+        let may_lie_alone = !is_put && fragment.span_alone(blocks) != self.span();
+        let alone = may_lie_alone.then(|| Alone { fragment, blocks, reads: self.wish.moves() });
+        let otherwise = self.alone.unwrap_or(FragmentOutcome::Missing);
+        FragmentTold { from, operation, is_put, is_wanted, alone, otherwise, service, stay }
     }
 
     /// Whether a stranger's request is one that a brick may work on: content comes in whole blocks.

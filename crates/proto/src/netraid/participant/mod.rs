@@ -244,6 +244,21 @@ impl Participant {
         cx.store(Command::Discard { volume: version, stretch: None });
     }
 
+    /// Questions about small fragments that are not here, and are to be asked of the disk where these may lie alone.
+    pub fn take_to_look_alone(&mut self) -> Vec<FragmentRequest> {
+        self.fragments.take_to_look_alone()
+    }
+
+    /// Gives the blocks of one fragment back.
+    pub fn erase(&mut self, cx: &mut Context<'_>, span: Span) {
+        self.disk.erase(cx, span);
+    }
+
+    /// Looks up which blocks of fragments there are, for a job.
+    pub fn survey(&mut self, cx: &mut Context<'_>, job: u64, span: Span) {
+        self.disk.look_here(cx, (span, 1), false, Looking::Own { job });
+    }
+
     // ---- repairs, and what the brick itself asks ----
 
     /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
@@ -358,7 +373,7 @@ impl Participant {
     }
 
     fn on_staged(&mut self, cx: &mut Context<'_>, token: Token, result: Result<(), StoreError>) {
-        let (staging, took) = self.disk.staged(cx.now, token);
+        let Some((staging, took)) = self.disk.staged(cx.now, token) else { return };
         let (writes, jobs, at) = (&mut self.writes, &mut self.jobs, around!(self, cx));
         match staging {
             Staging::Stage(key) => writes.on_staged(at, (key, took), result),

@@ -144,6 +144,7 @@ impl MemoryDisk {
                 self.apply(stamp);
                 return None;
             }
+            Command::Erase { .. } => unreachable!("no fragments are given back here"),
             Command::Drop { stamp } => {
                 self.staged.remove(&stamp);
                 return None;
@@ -659,6 +660,7 @@ fn config(id: BrickId) -> BrickConfig {
         shares: proto::fair::Shares::default(),
         garbage_every: BrickConfig::GARBAGE_EVERY,
         rebalance_above: BrickConfig::REBALANCE_ABOVE,
+        packs: true,
         run: 0,
     }
 }
