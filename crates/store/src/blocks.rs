@@ -66,7 +66,7 @@ impl Blocks {
     }
 
     /// Entry `plane` of a block's stamps: `None` when it cannot be read, an error when a page is missing.
-    pub(crate) fn stamp(&mut self, volume: VolumeId, lba: u64, plane: u8) -> Result<Option<Stamp>, Key> {
+    pub(crate) fn stamp(&self, volume: VolumeId, lba: u64, plane: u8) -> Result<Option<Stamp>, Key> {
         let stamp = self.versions(volume, lba).find_map(|version| version.stamps.get(plane));
         if stamp.is_some() {
             return Ok(stamp);
@@ -75,21 +75,8 @@ impl Blocks {
         Ok((entry.kind != Kind::Unknown).then_some(entry.stamp))
     }
 
-    /// Whether a block has entry 0 of its stamps; `None` where a page would have to be read, or nobody knows.
-    pub(crate) fn has_stamp(&self, volume: VolumeId, lba: u64) -> Option<bool> {
-        if let Some(stamp) = self.versions(volume, lba).find_map(|version| version.stamps.get(0)) {
-            return Some(!stamp.is_zero());
-        }
-        let key = Key::of(volume, lba, 0);
-        let entry = match self.pages.home(key).filter(|_| !self.discards.cover(volume, lba)) {
-            Some(_) => self.pages.peek(key)?.entry(lba),
-            None => self.nowhere(),
-        };
-        (entry.kind != Kind::Unknown).then(|| !entry.stamp.is_zero())
-    }
-
     /// Where the committed content of a block is.
-    pub(crate) fn source(&mut self, volume: VolumeId, lba: u64) -> Source {
+    pub(crate) fn source(&self, volume: VolumeId, lba: u64) -> Source {
         if let Some(version) = self.versions(volume, lba).next() {
             return match &version.place {
                 Place::Memory(bytes) => Source::Memory(bytes.clone()),
@@ -146,7 +133,7 @@ impl Blocks {
     }
 
     /// What a block's page says of it, and its slot.
-    fn at_home(&mut self, volume: VolumeId, lba: u64, plane: u8) -> Result<(Entry, Option<u32>), Key> {
+    fn at_home(&self, volume: VolumeId, lba: u64, plane: u8) -> Result<(Entry, Option<u32>), Key> {
         let key = Key::of(volume, lba, plane);
         if self.discards.cover(volume, lba) {
             return Ok((Entry::default(), None));

@@ -53,7 +53,7 @@ impl Store {
     /// Whether a block of data has a stamp, as far as that is known without reading. For whoever looks from outside.
     pub fn has_stamp(&self, volume: VolumeId, lba: u64) -> Option<bool> {
         let Phase::Open(running) = &self.phase else { return None };
-        running.blocks.has_stamp(volume, lba)
+        Some(!running.blocks.stamp(volume, lba, 0).ok()??.is_zero())
     }
 
     /// The room on the disk; nothing before it is open.

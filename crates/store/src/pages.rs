@@ -5,6 +5,7 @@ use crate::discard::Region;
 use crate::metadata::{Key, Page, Site};
 use crate::slots::Allocator;
 use base::HashMap;
+use core::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Where a page is on the disk.
@@ -41,6 +42,8 @@ pub(crate) struct Pages {
     /// Pages on their way in, and the reads that wait for them.
     loading: BTreeMap<Key, BTreeSet<ReadId>>,
     resident: HashMap<Key, Resident>,
+    /// Pins of pages that were removed: whoever undoes one must not take it from a page that was created anew there.
+    orphaned: HashMap<Key, u32>,
     clock: VecDeque<Key>,
     limit: usize,
 }
@@ -49,7 +52,7 @@ pub(crate) struct Pages {
 struct Resident {
     page: Box<Page>,
     pins: u32,
-    referenced: bool,
+    referenced: Cell<bool>,
 }
 
 impl Pages {
@@ -63,6 +66,7 @@ impl Pages {
             blank: BTreeSet::new(),
             loading: BTreeMap::new(),
             resident: HashMap::default(),
+            orphaned: HashMap::default(),
             clock: VecDeque::new(),
             limit,
         }
@@ -166,15 +170,10 @@ impl Pages {
     }
 
     /// The page, if it is in memory.
-    pub(crate) fn get(&mut self, key: Key) -> Option<&Page> {
-        let resident = self.resident.get_mut(&key)?;
-        resident.referenced = true;
+    pub(crate) fn get(&self, key: Key) -> Option<&Page> {
+        let resident = self.resident.get(&key)?;
+        resident.referenced.set(true);
         Some(&resident.page)
-    }
-
-    /// The same, by whoever does not count as a user.
-    pub(crate) fn peek(&self, key: Key) -> Option<&Page> {
-        self.resident.get(&key).map(|resident| &*resident.page)
     }
 
     /// Whether the page is in memory.
@@ -188,7 +187,7 @@ impl Pages {
             *resident.page = page;
             return;
         }
-        self.resident.insert(key, Resident { page: Box::new(page), pins: 0, referenced: true });
+        self.resident.insert(key, Resident { page: Box::new(page), pins: 0, referenced: Cell::new(true) });
         self.clock.push_back(key);
     }
 
@@ -214,7 +213,10 @@ impl Pages {
     /// Forgets a page. Its place stays taken until the caller frees it.
     pub(crate) fn remove(&mut self, key: Key) {
         self.index.remove(&key);
-        self.resident.remove(&key);
+        let pins = self.resident.remove(&key).map_or(0, |resident| resident.pins);
+        if pins > 0 {
+            *self.orphaned.entry(key).or_default() += pins;
+        }
     }
 
     /// Keeps a page in memory until it is unpinned as often.
@@ -224,7 +226,12 @@ impl Pages {
 
     /// Undoes one [`Pages::pin`].
     pub(crate) fn unpin(&mut self, key: Key) {
-        if let Some(resident) = self.resident.get_mut(&key) {
+        if let Some(pins) = self.orphaned.get_mut(&key) {
+            *pins -= 1;
+            if *pins == 0 {
+                self.orphaned.remove(&key);
+            }
+        } else if let Some(resident) = self.resident.get_mut(&key) {
             resident.pins = resident.pins.saturating_sub(1);
         }
     }
@@ -236,8 +243,8 @@ impl Pages {
             tries -= 1;
             let key = self.clock.pop_front().expect("what is in memory is on the clock");
             match self.resident.get_mut(&key) {
-                Some(resident) if resident.pins > 0 || resident.referenced => {
-                    resident.referenced = false;
+                Some(resident) if resident.pins > 0 || resident.referenced.get() => {
+                    resident.referenced.set(false);
                     self.clock.push_back(key);
                 }
                 Some(_) => drop(self.resident.remove(&key)),
@@ -259,5 +266,31 @@ impl Pages {
     /// The pages in memory.
     pub(crate) fn residents(&self) -> impl Iterator<Item = (Key, &Page)> {
         self.resident.iter().map(|(&key, resident)| (key, &*resident.page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Kind;
+    use base::VolumeId;
+
+    #[test]
+    fn a_pin_of_a_page_that_was_removed_is_none_of_the_one_that_came_after() {
+        let key = Key { volume: VolumeId(1), page: 2, plane: 0 };
+        let mut pages = Pages::new(4, 0);
+        let trimmed = |pages: &mut Pages| {
+            (0..2).for_each(|_| pages.trim());
+            !pages.is_resident(key)
+        };
+        pages.create(key, Page::of(Kind::Absent));
+        pages.pin(key);
+        pages.remove(key);
+        pages.create(key, Page::of(Kind::Absent));
+        pages.pin(key);
+        pages.unpin(key);
+        assert!(!trimmed(&mut pages), "it is being written");
+        pages.unpin(key);
+        assert!(trimmed(&mut pages));
     }
 }

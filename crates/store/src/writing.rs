@@ -337,12 +337,11 @@ fn is_erasable(volume: VolumeId) -> bool {
 }
 
 /// Whether a page says nothing any more, and need not be there. Writes that found it here set none aside: it stays theirs.
-fn is_over(key: Key, blocks: &mut Blocks, log: &Log) -> bool {
-    let is_blank = |page: &Page| page.is_blank();
+fn is_over(key: Key, blocks: &Blocks, log: &Log) -> bool {
     // Without a page nothing is known of its blocks once some page was lost.
     is_erasable(key.volume)
         && blocks.pages.lost() == 0
-        && blocks.pages.get(key).is_some_and(is_blank)
+        && blocks.pages.get(key).is_some_and(Page::is_blank)
         && !blocks.layers.durable().has_page(key)
         && !log.changes_page(key)
 }

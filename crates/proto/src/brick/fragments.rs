@@ -210,16 +210,62 @@ fn a_small_fragment_that_an_earlier_release_put_is_found() {
             false => Message::CheckFragment { operation, fragment, blocks, reads: false, service },
         });
         for (place, stamp) in [(SMALL.span(2), 0), (SMALL.span_alone(2), 1)] {
-            answer(&mut bench, |command| {
-                let Command::Read { token, span, content, .. } = command else { panic!("{command:?}") };
-                assert_eq!((span, content), (place, wanted));
-                let (stamps, content) = (vec![base::Stamp(stamp); 2], Payload::zeros(2 * BLOCK));
-                Reply::Read { token, result: Ok(Blocks { stamps, content, unreadable: Vec::new() }) }
-            });
+            find(&mut bench, (place, wanted), stamp, Vec::new());
         }
         assert_eq!(told(&mut bench), [(1, FragmentOutcome::Done)]);
         assert!(bench.asked.is_empty());
     }
+}
+
+/// A disk that was asked for this place finds two blocks of that stamp there.
+fn find(bench: &mut Bench, asked: (wire::Span, bool), stamp: u64, unreadable: Vec<u32>) {
+    answer(bench, |command| {
+        let Command::Read { token, span, content, .. } = command else { panic!("{command:?}") };
+        assert_eq!((span, content), asked);
+        let (stamps, content) = (vec![base::Stamp(stamp); 2], Payload::zeros(2 * BLOCK));
+        Reply::Read { token, result: Ok(Blocks { stamps, content, unreadable }) }
+    });
+}
+
+#[test]
+fn a_place_that_cannot_be_read_does_not_hide_what_lies_alone() {
+    let cases = [
+        (vec![0], 1, FragmentOutcome::Done),
+        (vec![0], 0, FragmentOutcome::Unreadable),
+        (vec![], 0, FragmentOutcome::Missing),
+    ];
+    for (unreadable, stamp, outcome) in cases {
+        let mut bench = Bench::new(1, Vec::new());
+        let service = Service::default();
+        bench.ask(Message::GetFragment { operation: 1, fragment: SMALL, blocks: 2, service });
+        find(&mut bench, (SMALL.span(2), true), 0, unreadable);
+        find(&mut bench, (SMALL.span_alone(2), true), stamp, Vec::new());
+        assert_eq!(told(&mut bench), [(1, outcome)]);
+    }
+}
+
+/// The second look must not begin anew where it waits for its turn.
+#[test]
+fn a_repeat_goes_on_looking_where_a_fragment_lies_alone() {
+    let mut bench = Bench::new(1, Vec::new());
+    let mut fx = Vec::new();
+    bench.brick.set_discipline(NOW, 0, Box::new(Fcfs::default()), Places(1), &mut fx);
+    bench.take(fx);
+    let ask = |bench: &mut Bench| {
+        let service = Service::default();
+        bench.ask(Message::GetFragment { operation: 1, fragment: SMALL, blocks: 2, service });
+    };
+    ask(&mut bench);
+    put(&mut bench, 2, BLOCK);
+    find(&mut bench, (SMALL.span(2), true), 0, Vec::new());
+    ask(&mut bench);
+    answer(&mut bench, |command| {
+        let Command::Mend { token, .. } = command else { panic!("{command:?}") };
+        Reply::Staged { token, result: Ok(()) }
+    });
+    find(&mut bench, (SMALL.span_alone(2), true), 1, Vec::new());
+    assert_eq!(told(&mut bench), [(2, FragmentOutcome::Done), (1, FragmentOutcome::Done)]);
+    assert!(bench.asked.is_empty());
 }
 
 #[test]

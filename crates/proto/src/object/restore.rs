@@ -558,6 +558,23 @@ mod tests {
     }
 
     #[test]
+    fn what_lay_together_goes_together() {
+        let all = bricks(&[(1, true), (2, false), (3, true), (4, true), (5, true), (6, true)]);
+        let takers = |symbol_blocks| {
+            let segment =
+                SegmentRecord { symbol_blocks, ..segment(Coding::Copies { blocks: 1 }, &[(0, 1), (1, 2)]) };
+            let taker = |version| {
+                let Plan { instead, .. } =
+                    plan(ObjectVersion(version), (&segment, 1), &[(1, BrickId(2))], &all);
+                instead.into_keys().next().expect("there is a taker").1
+            };
+            (256..256 + Pack::VERSIONS).map(taker).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(takers(1).len(), 1, "of small fragments");
+        assert_eq!(takers(Pack::BLOCKS_MAX + 1).len(), 4, "of large ones all bricks get some");
+    }
+
+    #[test]
     fn nothing_further_is_made_where_it_is_of_no_use() {
         let segment = segment(Coding::precoded(4), &[(0, 1), (1, 1), (2, 1), (3, 1), (4, 2), (5, 2)]);
         let lost = [(4, BrickId(2)), (5, BrickId(2))];

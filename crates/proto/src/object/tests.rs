@@ -332,6 +332,22 @@ fn fast_bricks_do_more() {
     assert!((100..=120).contains(&claimed), "{claimed} claimed");
 }
 
+/// Of copies as many more are sent as bricks may be late, and others only where one is refused.
+#[test]
+fn copies_do_not_go_to_every_brick() {
+    for (full, losses) in [(0, 1), (0, 2), (3, 1), (6, 1)] {
+        let mut world = World::new(7, 0);
+        world.full.extend((1..=full).map(BrickId));
+        let copies = put(Coding::Copies { blocks: 1 }, losses + 1, losses, &mut Rng::with_seed(2));
+        let places = world.put(copies).expect("some take it");
+        let named: BTreeSet<BrickId> = places.iter().map(|(_, brick)| *brick).collect();
+        assert_eq!(named.len(), losses as usize + 1, "on different bricks: {places:?}");
+        let taken = world.stored.len();
+        let most = (2 * losses + 1).min(BRICKS - full) as usize;
+        assert!((named.len()..=most).contains(&taken), "{taken} copies where {full} bricks take none");
+    }
+}
+
 /// Stripes and their copies lie where they were planned, and so do symbols of a code; a brick that takes none of its own ends the put.
 #[test]
 fn what_is_planned_lies_where_it_was_planned() {
