@@ -30,21 +30,27 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// An error of the parser in `text`, the content of `path`.
-    pub fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    /// An error of the parser in `text`, the content of `path`, which is to be the configuration of a `kind`.
+    pub fn in_file(path: &Path, text: &str, kind: &str, error: &toml::de::Error) -> ConfigError {
         let at = error.span().map_or(0, |span| span.start.min(text.len()));
         let line = text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        ConfigError::Line { path: path.to_owned(), line, what: explain(error.message()) }
+        ConfigError::Line { path: path.to_owned(), line, what: explain(error.message(), kind) }
     }
 
     /// An error in the values laid over the file.
-    pub fn layered(place: &Path, error: &toml::de::Error) -> ConfigError {
-        ConfigError::Layered { place: place.to_owned(), what: explain(error.message()) }
+    pub fn layered(place: &Path, kind: &str, error: &toml::de::Error) -> ConfigError {
+        ConfigError::Layered { place: place.to_owned(), what: explain(error.message(), kind) }
     }
 }
 
-/// Adds the nearest valid key to serde's message about an unknown one.
-fn explain(message: &str) -> String {
+/// Adds the nearest valid key to serde's message about an unknown one, and to that about a missing one whose it is: the file may be of another kind.
+fn explain(message: &str, kind: &str) -> String {
+    if let Some(missing) = message.strip_prefix("missing field ") {
+        return format!(
+            "a {kind}'s configuration needs the key {}, which is not there",
+            missing.replace('`', "'")
+        );
+    }
     let Some(rest) = message.strip_prefix("unknown field ") else {
         return message.replace('`', "'");
     };

@@ -92,7 +92,7 @@ fn read(path: &Path) -> Result<String, ConfigError> {
 
 /// The file's table. It is also read as `C` once by itself: only then does an error know its line.
 fn parse<C: Configuration>(path: &Path, text: &str) -> Result<Table, ConfigError> {
-    let located = |error: &toml::de::Error| ConfigError::in_file(path, text, error);
+    let located = |error: &toml::de::Error| ConfigError::in_file(path, text, C::WHAT, error);
     toml::from_str::<C>(text).map_err(|error| located(&error))?;
     toml::from_str::<Table>(text).map_err(|error| located(&error))
 }
@@ -116,7 +116,7 @@ fn merge(table: &mut Table, over: Table) {
 
 fn finish<C: Configuration>(table: Table, place: &Path, file: Option<&Path>) -> Result<C, ConfigError> {
     let mut config: C =
-        table.try_into().map_err(|error: toml::de::Error| ConfigError::layered(place, &error))?;
+        table.try_into().map_err(|error: toml::de::Error| ConfigError::layered(place, C::WHAT, &error))?;
     config.check().map_err(|what| ConfigError::Wrong { place: place.to_owned(), kind: C::WHAT, what })?;
     if let Some(base) = file.and_then(Path::parent) {
         config.resolve(base);
@@ -198,6 +198,7 @@ plaintext = true
     fn a_missing_key_is_named() {
         let error =
             brick(&GOOD.replace("directory =", "# directory ="), &[], "").expect_err("missing").to_string();
+        assert!(error.contains("a brick's configuration needs the key"), "{error}");
         assert!(error.contains("directory"), "{error}");
     }
 

@@ -65,6 +65,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     let worst_ms = lister.took.last().map_or(f64::NAN, |took| took.as_secs_f64() * 1e3);
     let (resident, peak) =
         (process::resident_bytes(cluster.directory.pid())?, process::peak_bytes(cluster.directory.pid())?);
+    let used = used_bytes(&cluster)?;
     let rate = options.objects as f64 / seconds;
     if options.json {
         println!(
@@ -72,7 +73,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
             json!({
                 "objects": options.objects, "object_bytes": options.bytes, "seconds": seconds, "puts_per_second": rate,
                 "first_names": lister.names, "list_median_ms": median_ms, "list_worst_ms": worst_ms,
-                "directory_resident_bytes": resident, "directory_peak_bytes": peak,
+                "directory_resident_bytes": resident, "directory_peak_bytes": peak, "disks_used_bytes": used,
             })
         );
         return Ok(());
@@ -83,7 +84,18 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         lister.names
     );
     println!("the directory has {} MiB resident, and had {} at most", resident >> 20, peak >> 20);
+    println!("all disks together have {} MiB in use", used >> 20);
     Ok(())
+}
+
+/// What of all disks is in use once all is in its place.
+fn used_bytes(cluster: &Cluster) -> Result<u64> {
+    cluster.wait_until_destaged();
+    let status = cluster.status()?;
+    let bricks = status["bricks"].as_array().context("no bricks in `status --json`")?;
+    let used =
+        bricks.iter().map(|brick| brick["used_bytes"].as_u64().context("a brick does not say what it uses"));
+    used.sum()
 }
 
 /// Bricks with room for all copies. Small ones share what they lie in; a larger one takes a slot and a page of metadata, and a disk has a page for each 192 KiB.
