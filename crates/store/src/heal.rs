@@ -68,7 +68,8 @@ impl Damaged {
     }
 
     /// Forgets pages that are gone.
-    pub(crate) fn forget_gone(&mut self, blocks: &Blocks) {
-        self.keys.retain(|&key| blocks.pages.home(key).is_some());
+    pub(crate) fn forget_gone(&mut self, blocks: &mut Blocks) {
+        let gone: Vec<Key> = self.keys.extract_if(.., |key| blocks.pages.home(*key).is_none()).collect();
+        gone.into_iter().for_each(|key| blocks.pages.unpin(key));
     }
 }

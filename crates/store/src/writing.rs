@@ -218,8 +218,9 @@ impl Writing {
     fn rewrite(&mut self, key: Key, blocks: &mut Blocks, device: &mut Device) {
         if blocks.pages.home(key).is_some() && blocks.pages.is_resident(key) {
             self.write_page(key, blocks, device);
-            blocks.pages.unpin(key);
         }
+        // Since it was found damaged; one that is gone by now has its pin still.
+        blocks.pages.unpin(key);
     }
 
     fn write_page(&mut self, key: Key, blocks: &mut Blocks, device: &mut Device) {

@@ -230,12 +230,12 @@ impl Putting {
         cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
     }
 
-    /// Whether enough copies are stored or on their way. As many bricks as may be lost may be late, so that so many more are sent; copies for all
-    /// bricks would stay on their disks until these are looked through.
+    /// Whether enough copies are stored or on their way. As many bricks as may be lost may be late, and one where none may be lost, so that so
+    /// many more are sent; copies for all bricks would stay on their disks until these are looked through.
     fn has_enough_under_way(&self) -> bool {
         let Coding::Copies { blocks } = self.put.coding else { return false };
         let open: usize = self.bricks.values().map(|brick| brick.open.len()).sum();
-        open > 0 && self.stored.len() + open >= (self.put.symbols + blocks * self.put.losses) as usize
+        open > 0 && self.stored.len() + open >= (self.put.symbols + blocks * self.put.losses.max(1)) as usize
     }
 
     /// The brick with the most room for a symbol that is ready, the first one of several, and that symbol.

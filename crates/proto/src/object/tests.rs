@@ -348,6 +348,17 @@ fn copies_do_not_go_to_every_brick() {
     }
 }
 
+/// Where no brick may be lost one may be silent all the same.
+#[test]
+fn one_silent_brick_does_not_end_a_put_that_survives_no_loss() {
+    for silent in 1..=BRICKS {
+        let mut world = World::new(7, 0);
+        world.dead.insert(BrickId(silent));
+        let places = world.put(put(Coding::Copies { blocks: 1 }, 1, 0, &mut Rng::with_seed(2)));
+        assert!(places.is_ok(), "{silent} is silent: {places:?}");
+    }
+}
+
 /// Stripes and their copies lie where they were planned, and so do symbols of a code; a brick that takes none of its own ends the put.
 #[test]
 fn what_is_planned_lies_where_it_was_planned() {
