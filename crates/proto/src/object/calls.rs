@@ -85,6 +85,17 @@ struct Open {
     again: Option<Time>,
     /// How often the brick was busy.
     refused: u32,
+    /// Whether that was its last word.
+    is_refused: bool,
+}
+
+/// A question that is asked again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Again {
+    pub(super) transfer: TransferId,
+    pub(super) place: Place,
+    /// The brick had no room for it; if not, it said nothing.
+    pub(super) was_busy: bool,
 }
 
 /// The way to a brick.
@@ -140,7 +151,7 @@ impl Calls {
         self.last += 1;
         let brick = call.brick;
         self.lanes.entry(brick).or_default().held.push_back(self.last);
-        self.open.insert(self.last, Open { transfer, call, again: None, refused: 0 });
+        self.open.insert(self.last, Open { transfer, call, again: None, refused: 0, is_refused: false });
         self.fill(now, brick);
     }
 
@@ -196,6 +207,7 @@ impl Calls {
         let Some(open) = self.open.get_mut(&operation).filter(|open| open.call.brick == from) else { return };
         let pause = BUSY.saturating_mul(1 << open.refused.min(6)).min(AGAIN);
         open.refused += 1;
+        open.is_refused = true;
         self.postpone(from, operation, now + pause);
     }
 
@@ -269,9 +281,9 @@ impl Calls {
         self.due.first().map(|(again, _)| *again)
     }
 
-    /// Asks again what is due: which fragments those are, of which transfers, and at whom.
-    pub(super) fn wake(&mut self, now: Time) -> Vec<(TransferId, Place)> {
-        let mut late = Vec::new();
+    /// Asks again what is due, and says what that is.
+    pub(super) fn wake(&mut self, now: Time) -> Vec<Again> {
+        let mut asked = Vec::new();
         while let Some((again, operation)) = self.due.first().copied().filter(|(again, _)| *again <= now) {
             self.due.remove(&(again, operation));
             let open = self.open.get_mut(&operation).expect("what is due is open");
@@ -281,9 +293,11 @@ impl Calls {
             // What its stream was served elsewhere has been said, or is said by another one.
             let service = Service { stream: open.call.stream, delay: 0 };
             self.outbox.push((open.call.brick, open.call.packet(operation, service)));
-            late.push((open.transfer, (open.call.fragment.index, open.call.brick)));
+            let place = (open.call.fragment.index, open.call.brick);
+            let was_busy = core::mem::take(&mut open.is_refused);
+            asked.push(Again { transfer: open.transfer, place, was_busy });
         }
-        late
+        asked
     }
 
     /// What is to be sent since the last call. What was called off goes out in as few messages as it takes.

@@ -53,7 +53,7 @@ use crate::fair::Cost;
 use crate::rules::{Rules, SOUND};
 pub use access::{AccessStrategy, Place};
 use base::{BrickId, NodeId, Payload, Time};
-use calls::Calls;
+use calls::{Again, Calls};
 use carry::Carrying;
 use check::Checking;
 use code::{Computation, Computed};
@@ -287,12 +287,13 @@ impl Transfers {
             }
             self.calls.call_off(now, transfer);
         }
-        for (transfer, place) in self.calls.wake(now) {
-            if let Some((Transfer::Get(get), _)) = self.under_way.get_mut(&transfer) {
-                get.on_late(
-                    &mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx },
-                    place,
-                );
+        for Again { transfer, place, was_busy } in self.calls.wake(now) {
+            let cx = &mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx };
+            match self.under_way.get_mut(&transfer) {
+                Some((Transfer::Get(get), _)) => get.on_late(cx, place),
+                // Where all bricks are busy, more copies would make them busier.
+                Some((Transfer::Put(put), _)) if !was_busy => put.on_late(cx, place.1),
+                _ => {}
             }
         }
         for (transfer, (state, _)) in &mut self.under_way {

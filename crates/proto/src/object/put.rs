@@ -145,6 +145,8 @@ struct Brick {
     stored: Vec<u32>,
     /// It takes nothing any more.
     is_out: bool,
+    /// It has been waited for longer than an answer takes, and has said nothing since.
+    is_late: bool,
 }
 
 impl Brick {
@@ -203,17 +205,27 @@ impl Putting {
             cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result: Ok(self.stored) });
             return None;
         }
-        self.make_more(cx);
-        while let Some((brick, index, content)) = self.next() {
-            self.send(cx, brick, index, content);
-            self.make_more(cx);
-        }
+        self.fill(cx);
         let is_open = self.bricks.values().any(|brick| !brick.open.is_empty());
         if is_open || !self.being_made.is_empty() {
             return Some(self);
         }
         self.give_up(cx);
         None
+    }
+
+    fn fill(&mut self, cx: &mut Context<'_>) {
+        self.make_more(cx);
+        while let Some((brick, index, content)) = self.next() {
+            self.send(cx, brick, index, content);
+            self.make_more(cx);
+        }
+    }
+
+    /// A brick may take what it was sent, and may never take it: another one is sent a copy.
+    pub(super) fn on_late(&mut self, cx: &mut Context<'_>, brick: BrickId) {
+        self.bricks.get_mut(&brick).expect("a brick of this put").is_late = true;
+        self.fill(cx);
     }
 
     /// No brick takes more, or what they have is still not enough.
@@ -230,11 +242,12 @@ impl Putting {
         cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
     }
 
-    /// Whether enough copies are stored or on their way. As many bricks as may be lost may be late, and one where none may be lost, so that so
-    /// many more are sent; copies for all bricks would stay on their disks until these are looked through.
+    /// Whether enough copies are stored or on their way to bricks that are not late. As many may become late as may be lost, and one where none may
+    /// be lost, so that so many more are sent; copies for all bricks would stay on their disks until these are looked through.
     fn has_enough_under_way(&self) -> bool {
         let Coding::Copies { blocks } = self.put.coding else { return false };
-        let open: usize = self.bricks.values().map(|brick| brick.open.len()).sum();
+        let open: usize =
+            self.bricks.values().filter(|brick| !brick.is_late).map(|brick| brick.open.len()).sum();
         open > 0 && self.stored.len() + open >= (self.put.symbols + blocks * self.put.losses.max(1)) as usize
     }
 
@@ -306,6 +319,7 @@ impl Putting {
     ) -> Option<Transfer> {
         let there = self.bricks.get_mut(&brick).expect("a brick of this put");
         let content = there.open.remove(&index).expect("a fragment that was on its way");
+        there.is_late = false;
         if outcome == FragmentOutcome::Done {
             there.stored.push(index);
             self.stored.push((index, brick));

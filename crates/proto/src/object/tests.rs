@@ -348,14 +348,19 @@ fn copies_do_not_go_to_every_brick() {
     }
 }
 
-/// Where no brick may be lost one may be silent all the same.
+/// As many silent bricks as may be lost, and one where none may be, cost no time; more of them cost a wait as long as others are left.
 #[test]
-fn one_silent_brick_does_not_end_a_put_that_survives_no_loss() {
-    for silent in 1..=BRICKS {
-        let mut world = World::new(7, 0);
-        world.dead.insert(BrickId(silent));
-        let places = world.put(put(Coding::Copies { blocks: 1 }, 1, 0, &mut Rng::with_seed(2)));
-        assert!(places.is_ok(), "{silent} is silent: {places:?}");
+fn silent_bricks_do_not_end_a_put_of_copies() {
+    for losses in 0..3 {
+        for silent in 0..BRICKS - losses {
+            let mut world = World::new(7, 0);
+            world.dead.extend((1..=silent).map(BrickId));
+            let copies = put(Coding::Copies { blocks: 1 }, losses + 1, losses, &mut Rng::with_seed(2));
+            let places = world.put(copies).expect("the others take it");
+            let is_at_once = world.now < Time(1_000_000_000);
+            assert_eq!(places.len(), losses as usize + 1);
+            assert_eq!(is_at_once, silent <= losses.max(1), "{silent} are silent, {losses} may be lost");
+        }
     }
 }
 
