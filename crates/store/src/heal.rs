@@ -73,3 +73,32 @@ impl Damaged {
         gone.into_iter().for_each(|key| blocks.pages.unpin(key));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::Bounds;
+    use crate::metadata::Kind;
+    use crate::superblock::Geometry;
+    use base::VolumeId;
+
+    #[test]
+    fn a_page_that_is_gone_leaves_no_pin_to_the_one_that_comes_after() {
+        let geometry = Geometry::plan(8 << 20, 1 << 20).expect("a disk");
+        let bounds = Bounds { cache_bytes: 0, pages_max: 0, used_percent_max: 90, journal_bytes: 1 << 20 };
+        let mut blocks = Blocks::new(&geometry, &bounds);
+        let key = Key { volume: VolumeId(1), page: 2, plane: 0 };
+        blocks.pages.create(key, Page::of(Kind::Absent));
+        blocks.pages.pin(key);
+        let mut damaged = Damaged { keys: BTreeSet::from([key]), found: 1 };
+        blocks.pages.remove(key);
+        damaged.forget_gone(&mut blocks);
+        assert!(damaged.is_empty());
+        blocks.pages.create(key, Page::of(Kind::Absent));
+        // While it is written.
+        blocks.pages.pin(key);
+        blocks.pages.unpin(key);
+        (0..2).for_each(|_| blocks.pages.trim());
+        assert!(!blocks.pages.is_resident(key));
+    }
+}

@@ -124,7 +124,7 @@ impl Geometry {
         self.slots_at..self.slots_at + u64::from(self.slot_count) * SLOT_BYTES
     }
 
-    fn plan(disk_bytes: u64, journal_bytes: u64) -> Result<Geometry, FormatError> {
+    pub(crate) fn plan(disk_bytes: u64, journal_bytes: u64) -> Result<Geometry, FormatError> {
         let disk_bytes = disk_bytes / BLOCK as u64 * BLOCK as u64;
         let journal_bytes = journal_bytes / BLOCK as u64 * BLOCK as u64;
         if journal_bytes < JOURNAL_BYTES_MIN {
