@@ -3,8 +3,8 @@
 /// What is added up for what: found once from the symbols' numbers, and then done with their bytes, as often as there are
 /// strips. Many threads may do strips of one schedule at once.
 ///
-/// A strip is so short that all values between what comes in and what goes out stay in the processor's second-level cache:
-/// each byte that comes in is read from memory once or twice, each that goes out is written once.
+/// A strip is so short that all values between what comes in and what goes out stay in the processor's caches: each byte that
+/// comes in is read from memory once or twice, each that goes out is written once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schedule {
     inputs: usize,
@@ -43,18 +43,21 @@ pub struct Cost {
 
 /// The values between, kept from strip to strip so that they need no new memory.
 #[derive(Default, Debug)]
-pub struct Scratch(Vec<Strip>);
+pub struct Scratch(Vec<Tile>);
 
-/// So much of a block is summed up at once: eight of the widest registers. With more, the values between no longer fit into a
-/// second-level cache beside what passes through; with less, finding the terms takes longer than adding them.
-const STRIP: usize = 512;
+/// So much of a block is summed up in registers: eight of the widest. With less, finding the terms takes longer than adding them.
+const TILE: usize = 512;
+/// So many tiles of a block are summed up one after another, before the next sum. With fewer, the walk from block to block costs
+/// more than the sums: each time another page, and memory that no processor guesses. With more, the values between push each
+/// other out of the caches.
+const TILES: usize = 4;
 /// Inputs and outputs are asked for so many sums before they are needed.
 const AHEAD: usize = 8;
 
-/// A strip of one value, which no load of a register has to fetch from two cache lines.
+/// A part of one value, which no load of a register has to fetch from two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Strip([u8; STRIP]);
+struct Tile([u8; TILE]);
 
 impl Schedule {
     pub(super) fn new(inputs: usize, outputs: usize) -> Schedule {
@@ -114,7 +117,7 @@ impl Schedule {
         let Some(length) = outputs.first().map(|output| output.len()) else { return };
         let lengths = inputs.iter().map(|input| input.len()).chain(outputs.iter().map(|output| output.len()));
         lengths.for_each(|other| assert_eq!(other, length, "blocks of one length"));
-        scratch.0.resize(self.slots, Strip([0; STRIP]));
+        scratch.0.resize(self.slots * TILES, Tile([0; TILE]));
         crate::simd::widest(Strips { schedule: self, length, inputs, outputs, slots: &mut scratch.0 });
     }
 }
@@ -125,7 +128,8 @@ struct Strips<'a, 'b> {
     length: usize,
     inputs: &'a [&'a [u8]],
     outputs: &'a mut [&'b mut [u8]],
-    slots: &'a mut [Strip],
+    /// The first tiles of all values, then the second ones.
+    slots: &'a mut [Tile],
 }
 
 impl crate::simd::Work for Strips<'_, '_> {
@@ -134,7 +138,8 @@ impl crate::simd::Work for Strips<'_, '_> {
         // No closure: what an iterator calls is compiled for the narrowest registers.
         let mut at = 0;
         while at < self.length {
-            let length = STRIP.min(self.length - at);
+            let left = self.length - at;
+            let length = if left < TILE { left } else { (left / TILE).min(TILES) * TILE };
             self.strip(at, length);
             at += length;
         }
@@ -142,7 +147,7 @@ impl crate::simd::Work for Strips<'_, '_> {
 }
 
 impl Strips<'_, '_> {
-    /// Does all sums for the bytes from `at` on.
+    /// Does all sums for the bytes from `at` on: whole tiles, or less than one.
     #[inline(always)]
     fn strip(&mut self, at: usize, length: usize) {
         let (mut coming, mut coming_terms) = (self.schedule.sums.iter(), &self.schedule.terms[..]);
@@ -166,52 +171,61 @@ impl Strips<'_, '_> {
             terms = rest;
             match (sum.coefficient, sum.target) {
                 (Some(coefficient), Target::Slot(target)) => {
-                    let Strip(source) = self.slots[slots[0] as usize];
-                    crate::multiply_add(
-                        &mut self.slots[target as usize].0[..length],
-                        coefficient,
-                        &source[..length],
-                    );
+                    for tile in 0..length.div_ceil(TILE) {
+                        let source = *self.slot(slots[0], tile);
+                        crate::multiply_add(self.slot_mut(target, tile), coefficient, &source);
+                    }
                 }
-                _ if length == STRIP => self.sum(sum.target, inputs, slots, at),
-                _ => self.part_of_strip(sum.target, inputs, slots, at..at + length),
+                _ if length < TILE => self.part_of_tile(sum.target, inputs, slots, at..at + length),
+                _ => {
+                    for tile in 0..length / TILE {
+                        self.sum(sum.target, inputs, slots, at, tile);
+                    }
+                }
             }
         }
     }
 
+    /// A tile of a value between.
     #[inline(always)]
-    fn sum(&mut self, target: Target, inputs: &[u32], slots: &[u32], at: usize) {
-        let mut sum = [0_u64; STRIP / 8];
+    fn slot(&self, slot: u32, tile: usize) -> &[u8; TILE] {
+        &self.slots[tile * self.schedule.slots + slot as usize].0
+    }
+
+    #[inline(always)]
+    fn slot_mut(&mut self, slot: u32, tile: usize) -> &mut [u8; TILE] {
+        &mut self.slots[tile * self.schedule.slots + slot as usize].0
+    }
+
+    /// Does one sum for a tile of the strip that begins at `at`.
+    #[inline(always)]
+    fn sum(&mut self, target: Target, inputs: &[u32], slots: &[u32], at: usize, tile: usize) {
+        let bytes = at + tile * TILE..at + (tile + 1) * TILE;
+        let mut sum = [0_u64; TILE / 8];
         for input in inputs {
-            add(&mut sum, &self.inputs[*input as usize][at..][..STRIP]);
+            add(&mut sum, &self.inputs[*input as usize][bytes.clone()]);
         }
         for slot in slots {
-            add(&mut sum, &self.slots[*slot as usize].0);
+            add(&mut sum, self.slot(*slot, tile));
         }
         let target = match target {
-            Target::Slot(slot) => &mut self.slots[slot as usize].0,
-            Target::Output(output) => &mut self.outputs[output as usize][at..][..STRIP],
+            Target::Slot(slot) => self.slot_mut(slot, tile),
+            Target::Output(output) => &mut self.outputs[output as usize][bytes],
         };
         for (to, word) in target.as_chunks_mut::<8>().0.iter_mut().zip(sum) {
             *to = word.to_le_bytes();
         }
     }
 
-    /// The same for the last bytes of blocks whose length is no multiple of a strip.
+    /// The same for the last bytes of blocks whose length is no multiple of a tile.
     #[inline(never)]
-    fn part_of_strip(
-        &mut self,
-        target: Target,
-        inputs: &[u32],
-        slots: &[u32],
-        bytes: std::ops::Range<usize>,
-    ) {
+    fn part_of_tile(&mut self, target: Target, inputs: &[u32], slots: &[u32], bytes: std::ops::Range<usize>) {
         for (at, place) in bytes.enumerate() {
             let inputs = inputs.iter().map(|input| self.inputs[*input as usize][place]);
-            let slots = slots.iter().map(|slot| self.slots[*slot as usize].0[at]);
+            let slots = slots.iter().map(|slot| self.slot(*slot, 0)[at]);
             let sum = inputs.chain(slots).fold(0, |sum, byte| sum ^ byte);
             match target {
-                Target::Slot(slot) => self.slots[slot as usize].0[at] = sum,
+                Target::Slot(slot) => self.slot_mut(slot, 0)[at] = sum,
                 Target::Output(output) => self.outputs[output as usize][place] = sum,
             }
         }
@@ -219,7 +233,7 @@ impl Strips<'_, '_> {
 }
 
 #[inline(always)]
-fn add(sum: &mut [u64; STRIP / 8], bytes: &[u8]) {
+fn add(sum: &mut [u64; TILE / 8], bytes: &[u8]) {
     for (word, bytes) in sum.iter_mut().zip(bytes.as_chunks::<8>().0) {
         *word ^= u64::from_le_bytes(*bytes);
     }
