@@ -48,8 +48,8 @@ pub struct Scratch(Vec<Tile>);
 /// So much of a block is summed up in registers: eight of the widest. With less, finding the terms takes longer than adding them.
 const TILE: usize = 512;
 /// So many tiles of a block are summed up one after another, before the next sum. With fewer, the walk from block to block costs
-/// more than the sums: each time another page, and memory that no processor guesses. With more, the values between push each
-/// other out of the caches.
+/// more than the sums: each time another page, and memory that no processor guesses. With more, nothing is gained, and the values
+/// between take more room.
 const TILES: usize = 4;
 /// Inputs and outputs are asked for so many sums before they are needed.
 const AHEAD: usize = 8;
