@@ -1,12 +1,13 @@
 //! What every other room stands on: [`Time`], identifiers, [`Payload`], checksums, seeded randomness and
 //! the [`Machine`] trait.
 //!
-//! Reading order: [`machine`], [`time`], [`id`], [`stamp`], [`payload`], [`mechanics`],
+//! Reading order: [`machine`], [`time`], [`id`], [`cluster_time`], [`stamp`], [`payload`], [`mechanics`],
 //! [`octaves`].
 //!
 //! Deliberately absent: clocks, sockets, files, threads. A value here never changes because of the world.
 
 pub mod checksum;
+pub mod cluster_time;
 pub mod id;
 pub mod machine;
 pub mod mechanics;
@@ -17,6 +18,7 @@ pub mod stamp;
 pub mod time;
 
 pub use checksum::{Checksum, checksum};
+pub use cluster_time::{ClusterClock, ClusterTime};
 pub use id::{
     BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, ObjectVersion, RequestId, StreamId, ViewNumber,
     VolumeId,

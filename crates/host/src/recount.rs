@@ -188,7 +188,13 @@ mod tests {
             (2, vec![family(1, 1, &["a", "a@old"]), family(0, 3, &["c"])]),
         ] {
             let brick = BrickId(brick);
-            let message = Message::Recounted { brick, known: 1, groups: Vec::new(), families };
+            let message = Message::Recounted {
+                brick,
+                known: 1,
+                groups: Vec::new(),
+                families,
+                time: base::ClusterTime::FIRST,
+            };
             let event = DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() };
             told.step(Time::ZERO, event, &mut Vec::new());
         }

@@ -125,6 +125,8 @@ impl Bench {
             writers: 1,
             beside: None,
             held: None,
+            time: base::ClusterTime::FIRST,
+            sent: Time::ZERO,
         };
         bench.event(GATEWAY, register);
         bench.pass(10);
@@ -244,6 +246,7 @@ impl Bench {
             known,
             status: Box::new(status),
             streams: StreamReport::default(),
+            time: base::ClusterTime::FIRST,
         }
     }
 

@@ -100,6 +100,7 @@ base::named! {
         SlowMemberKeptWhereItsGroupsNeedIt: "slow member kept where its groups need it",
         SlowMemberLeftOut: "slow member left out",
         SlowMemberNeededAgain: "slow member needed again",
+        StampFarAheadOfTheClusterRefused: "stamp refused that is far ahead of the cluster's time",
         StreamChangedWhileItsRequestsWaited: "stream was made, changed or deleted while its requests waited",
         StretchGivenBack: "stretch given back",
         FragmentsMoved: "fragment of an object moved to a brick with more room",

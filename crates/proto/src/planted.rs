@@ -1,7 +1,7 @@
 //! Rules of which one is broken on purpose, to see that the checkers find it. They exist only with the feature `planted`.
 
 use crate::rules::{Rules, SOUND};
-use base::NodeId;
+use base::{NodeId, Stamp};
 use wire::{GroupView, PrepareOutcome};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,6 +10,8 @@ pub enum Plant {
     FencingOff,
     /// A member takes a write whatever stamps are there.
     TimestampCheckOff,
+    /// A gateway whose write was refused for a later stamp draws stamps as before.
+    LaterStampsUnseen,
     /// A member that catches up takes one block in many for equal without looking.
     ResyncSkipsABlock,
     /// A member that catches up fetches from members that themselves lack writes.
@@ -46,6 +48,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         None => SOUND,
         Some(Plant::FencingOff) => &FencingOff,
         Some(Plant::TimestampCheckOff) => &TimestampCheckOff,
+        Some(Plant::LaterStampsUnseen) => &LaterStampsUnseen,
         Some(Plant::ResyncSkipsABlock) => &ResyncSkipsABlock,
         Some(Plant::RebuildReadsStaleCopy) => &RebuildReadsStaleCopy,
         Some(Plant::SnapshotBrickByBrick) => &SnapshotBrickByBrick,
@@ -78,6 +81,15 @@ struct TimestampCheckOff;
 impl Rules for TimestampCheckOff {
     fn verdict(&self, _by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
         Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct LaterStampsUnseen;
+
+impl Rules for LaterStampsUnseen {
+    fn seen(&self, _stamp: Stamp) -> Stamp {
+        Stamp::ZERO
     }
 }
 

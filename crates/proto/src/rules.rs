@@ -1,7 +1,7 @@
 //! The rules at which a mistake would break a promise. Each machine is handed the rules that it goes by: [`SOUND`], but
 //! where a test of the checkers hands in others, of which one is broken on purpose (`planted`).
 
-use base::NodeId;
+use base::{NodeId, Stamp};
 use core::fmt::Debug;
 use wire::{GroupView, PrepareOutcome};
 
@@ -15,6 +15,11 @@ pub trait Rules: Debug + Sync {
     /// What a member answers a write, by what the stamps that are there say of it.
     fn verdict(&self, by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
         by_stamps
+    }
+
+    /// What a gateway takes note of when a member has seen a later stamp than that of its write.
+    fn seen(&self, stamp: Stamp) -> Stamp {
+        stamp
     }
 
     /// Whether a member that catches up compares its block at `lba` with those of others.

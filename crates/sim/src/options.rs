@@ -5,7 +5,8 @@ use crate::plants::OF_OBJECTS;
 use crate::schedule::Schedule;
 use crate::timed::Hardware;
 use crate::units::{MS, SECOND};
-use base::{StreamId, VolumeId};
+use base::{ClusterTime, StreamId, VolumeId};
+use core::time::Duration;
 use model::{DiskConfig, Draw};
 use proto::fair::{Order, Share, Shares};
 use proto::layout::{Geometry, Layout, placement};
@@ -225,13 +226,56 @@ pub(crate) struct Upkeep {
     pub(crate) scrub_interval_s: u64,
 }
 
-/// How far clocks differ.
+/// What clocks show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
+    /// When the run begins, since 1970.
+    pub(crate) date: Date,
     /// They run at most so much too fast or too slow.
     pub(crate) skew_ppm: u32,
     /// They start at most so far apart.
     pub(crate) offset_ns: u64,
+    /// How old the cluster is, in years: stamps are drawn from its time.
+    pub(crate) age_years: u64,
+}
+
+impl Clocks {
+    /// Clocks that agree.
+    pub(crate) fn exact(date: Date) -> Clocks {
+        Clocks { date, skew_ppm: 0, offset_ns: 0, age_years: 0 }
+    }
+
+    /// The time at which the cluster begins.
+    pub(crate) fn first_time(&self) -> ClusterTime {
+        ClusterTime::FIRST + Duration::from_secs(self.age_years * 365 * 24 * 3600)
+    }
+}
+
+/// A day on which runs begin: a world that always begins near zero, or today, sees no counter of time that wraps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Date {
+    pub(crate) name: &'static str,
+    pub(crate) since_1970_s: u64,
+}
+
+impl Date {
+    pub(crate) const TODAY: Date = Date { name: "2026-11-28", since_1970_s: 1_795_824_000 };
+    /// Each with what may wrap there.
+    const ALL: [Date; 5] = [
+        Date::TODAY,
+        // Seconds of 31 bits.
+        Date { name: "2038-01-19", since_1970_s: 2_147_483_640 },
+        // Units of 1.024 us of 51 bits.
+        Date { name: "2043-01-24", since_1970_s: 2_305_843_002 },
+        // Seconds of 32 bits.
+        Date { name: "2106-02-07", since_1970_s: 4_294_967_290 },
+        // Nanoseconds of 63 bits.
+        Date { name: "2262-04-11", since_1970_s: 9_223_372_030 },
+    ];
+
+    pub(crate) fn ns(self) -> u64 {
+        self.since_1970_s * SECOND
+    }
 }
 
 /// What is done with streams in a run: each a seed of draws of its own, so that runs without it are as they would be.
@@ -329,10 +373,7 @@ impl Shape {
                 rebuild_bytes_per_second: draw.between(128, 4096) << 10,
                 scrub_interval_s: *draw.pick(&[0, 0, 0, 10, 30]),
             },
-            clocks: Clocks {
-                skew_ppm: if is_skewed { draw.between(0, 5000) as u32 } else { 0 },
-                offset_ns: if is_skewed { draw.between(0, 20_000 * MS) } else { 0 },
-            },
+            clocks: draw_clocks(seed, draw, is_skewed),
             turns: draw_turns(seed),
             shares: draw_shares(seed),
             intrigues: if options.faults { draw_intrigues(seed) } else { Intrigues::default() },
@@ -355,7 +396,7 @@ impl Shape {
             self.disks.per_brick = 1;
         }
         if changes.exact_clocks {
-            self.clocks = Clocks { skew_ppm: 0, offset_ns: 0 };
+            self.clocks = Clocks { skew_ppm: 0, offset_ns: 0, ..self.clocks };
         }
         if changes.no_lies {
             self.intrigues.lies = None;
@@ -373,7 +414,8 @@ impl Shape {
         let volumes = self.volumes.iter().map(VolumePlan::describe);
         let volumes: Vec<String> = volumes.collect();
         format!(
-            "{} bricks of {} disks{}, {} gateways{}, {} clients, {} actors on {}",
+            "from {} on: {} bricks of {} disks{}, {} gateways{}, {} clients, {} actors on {}",
+            self.clocks.date.name,
             self.bricks,
             self.disks.per_brick,
             self.describe_turns(),
@@ -436,6 +478,24 @@ fn draw_limits(draw: &mut Draw) -> Limits {
         idle_ns: draw.between(10 * MS, 1000 * MS),
         ..usual
     }
+}
+
+/// One run in three has clocks that are hours apart.
+const FAR_APART_PERCENT: u32 = 33;
+const FAR_APART_NS: u64 = 5 * 3600 * SECOND;
+
+/// Dates and large differences are drawn apart from all else.
+fn draw_clocks(seed: u64, usual: &mut Draw, is_skewed: bool) -> Clocks {
+    let mut draw = Draw::new(seed ^ 0x636c_6f63);
+    let date = *draw.pick(&Date::ALL);
+    let age_years = *draw.pick(&[0, 1, 40, 290]);
+    if !is_skewed {
+        return Clocks { age_years, ..Clocks::exact(date) };
+    }
+    let (skew_ppm, near_ns) = (usual.between(0, 5000) as u32, usual.between(0, 20 * SECOND));
+    let is_far = draw.percent(FAR_APART_PERCENT);
+    let offset_ns = if is_far { draw.between(near_ns, FAR_APART_NS) } else { near_ns };
+    Clocks { date, skew_ppm, offset_ns, age_years }
 }
 
 /// Half of the seeds have few places at their disks, and so requests that wait. Drawn apart from all else.

@@ -2,11 +2,12 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 18] = [
+pub const NAMES: [&str; 19] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
     "timestamp_check_off",
+    "later_stamps_unseen",
     "resync_skips_a_block",
     "rebuild_reads_stale_copy",
     "snapshot_brick_by_brick",
@@ -43,6 +44,7 @@ mod planted {
         Some(match name? {
             "fencing_off" => Plant::FencingOff,
             "timestamp_check_off" => Plant::TimestampCheckOff,
+            "later_stamps_unseen" => Plant::LaterStampsUnseen,
             "resync_skips_a_block" => Plant::ResyncSkipsABlock,
             "rebuild_reads_stale_copy" => Plant::RebuildReadsStaleCopy,
             "snapshot_brick_by_brick" => Plant::SnapshotBrickByBrick,

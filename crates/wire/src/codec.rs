@@ -4,8 +4,8 @@
 
 use crate::Version;
 use base::{
-    BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, ObjectVersion, RequestId, Stamp, StreamId,
-    Time, ViewNumber, VolumeId,
+    BrickId, ClientId, ClusterId, ClusterTime, GatewayId, GroupId, NodeId, ObjectVersion, RequestId, Stamp,
+    StreamId, Time, ViewNumber, VolumeId,
 };
 
 /// Why bytes are not a value.
@@ -164,7 +164,19 @@ macro_rules! newtypes {
     )*};
 }
 
-newtypes!(Time, BrickId, GatewayId, ClientId, VolumeId, ObjectVersion, GroupId, ViewNumber, Stamp, StreamId);
+newtypes!(
+    Time,
+    ClusterTime,
+    BrickId,
+    GatewayId,
+    ClientId,
+    VolumeId,
+    ObjectVersion,
+    GroupId,
+    ViewNumber,
+    Stamp,
+    StreamId
+);
 
 impl Wire for bool {
     fn encode(&self, out: &mut Writer<'_>) {

@@ -14,7 +14,8 @@ use crate::{
     Wire, WriteId, Writer, wire_enum, wire_struct,
 };
 use base::{
-    BrickId, GatewayId, GroupId, ObjectVersion, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId,
+    BrickId, ClusterTime, GatewayId, GroupId, ObjectVersion, Payload, RequestId, Stamp, Time, ViewNumber,
+    VolumeId,
 };
 
 /// A message and the bytes that go with it (none, for most).
@@ -322,6 +323,8 @@ pub enum Message {
         streams: StreamReport,
         /// The newest version that the brick speaks; one that does not say so speaks none from 11 on.
         speaks: Version,
+        /// What time of the cluster it believes it is; zero where it has not heard yet.
+        time: ClusterTime,
     },
     HeartbeatDone {
         /// The heartbeat's own time.
@@ -336,6 +339,8 @@ pub enum Message {
         deleted: Vec<VolumeId>,
         /// What else it is to know and do.
         orders: Box<Orders>,
+        /// The time of the cluster; zero from a directory that knows none.
+        time: ClusterTime,
     },
     /// The directory lost its disk: what do you know of your groups?
     Recount,
@@ -347,6 +352,8 @@ pub enum Message {
         groups: Vec<GroupState>,
         /// The families that they belong to.
         families: Vec<Family>,
+        /// What time of the cluster it believes it is; zero where it has not heard yet.
+        time: ClusterTime,
     },
     /// A new view is being made: serve nothing more under older ones, and say which writes are in doubt.
     Fence {
@@ -403,10 +410,16 @@ pub enum Message {
         beside: Option<BrickId>,
         /// The newest version that the gateway speaks, as of bricks.
         speaks: Version,
+        /// What time of the cluster it believes it is; zero where it has not heard yet.
+        time: ClusterTime,
+        /// When this was sent, by the gateway's clock; zero where it does not say.
+        sent: Time,
     },
     /// Numbers `first_writer..first_writer + writers` are the gateway's.
     Registered {
         first_writer: u16,
+        /// The time of the cluster; zero from a directory that knows none.
+        time: ClusterTime,
     },
     /// Tell me of this volume, and keep telling me when it changes.
     OpenVolume {
@@ -751,8 +764,8 @@ wire_enum!(Message {
     17 => Cancel { operations },
     18 => Cancelled { withdrawn, late },
     19 => Waiting { operations },
-    20 => Heartbeat { brick, sent, known, status; since 5: streams; since 11: speaks },
-    21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
+    20 => Heartbeat { brick, sent, known, status; since 5: streams; since 11: speaks; since 20: time },
+    21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders; since 20: time },
     22 => Fence { view, speaks },
     23 => Fenced { group, number, doubts },
     24 => Resolve { group, number, writes },
@@ -760,7 +773,7 @@ wire_enum!(Message {
     26 => Activate { view, commits, aborts },
     27 => Activated { group, number },
     28 => Recount,
-    29 => Recounted { brick, known, groups, families },
+    29 => Recounted { brick, known, groups, families; since 20: time },
     30 => Elsewhere { of },
     31 => Lock { operation, group, view, span, holder },
     32 => Locked { operation, outcome },
@@ -773,8 +786,8 @@ wire_enum!(Message {
     53 => Fragment { operation, outcome, wait },
     54 => DropVersions { versions },
     55 => CheckFragment { operation, fragment, blocks, reads, service },
-    40 => Register { gateway, address, writers, held; since 9: beside; since 11: speaks },
-    41 => Registered { first_writer },
+    40 => Register { gateway, address, writers, held; since 9: beside; since 11: speaks; since 20: time, sent },
+    41 => Registered { first_writer; since 20: time },
     42 => OpenVolume { operation, name },
     43 => VolumeOpened { operation, map },
     44 => GetView { group },

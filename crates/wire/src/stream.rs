@@ -256,13 +256,22 @@ mod tests {
             known: 3,
             status,
             streams,
+            time: Default::default(),
         }
     }
 
     fn answer(streams: Option<StreamTable>) -> Message {
         let orders = Box::new(Orders { is_slow: true, streams, ..Orders::default() });
         let (views, deleted) = (Vec::new(), Vec::new());
-        Message::HeartbeatDone { sent: Time(2), version: 3, lease_ns: 4, views, deleted, orders }
+        Message::HeartbeatDone {
+            sent: Time(2),
+            version: 3,
+            lease_ns: 4,
+            views,
+            deleted,
+            orders,
+            time: Default::default(),
+        }
     }
 
     fn table() -> StreamTable {
@@ -320,6 +329,7 @@ mod tests {
             known: 3,
             status: Box::default(),
             streams: StreamReport::default(),
+            time: Default::default(),
             speaks: Version::CURRENT,
         };
         for (version, speaks) in [(10, Version::default()), (11, Version::CURRENT)] {

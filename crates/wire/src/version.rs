@@ -20,8 +20,8 @@ impl Version {
     /// that are decided together; 12 fragments of objects; 13 their names and versions;
     /// 14 fragments that are made again; 15 versions of objects that share fragments; 16 puts that go on after
     /// an interruption; 17 fragments that are moved to bricks with more room; 18 streams of buckets;
-    /// 19 patches that go on after an interruption.
-    pub const CURRENT: Version = Version(19);
+    /// 19 patches that go on after an interruption; 20 the time of the cluster.
+    pub const CURRENT: Version = Version(20);
 
     /// From this one on daemons tell the directory what they speak.
     pub const TOLD: Version = Version(11);

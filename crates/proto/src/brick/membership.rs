@@ -8,7 +8,7 @@ use super::tokens::Asker as StoreAsker;
 use super::{Brick, BrickConfig, BrickEffect, reply};
 use crate::counters::Counter;
 use crate::netraid::participant::{Asker, FoundFate};
-use base::{BrickId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
+use base::{BrickId, ClusterClock, ClusterTime, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
 use wire::{
@@ -82,6 +82,8 @@ pub(super) struct Membership {
     /// The disks that the notes name.
     noted_disks: Option<Vec<u64>>,
     lease: Lease,
+    /// What it knows of the cluster's time, once the directory has told it.
+    clock: Option<ClusterClock>,
     doubts: Doubts,
     known: u64,
     /// The version that `known` becomes once the notes of these are durable.
@@ -109,6 +111,7 @@ impl Membership {
             },
             noted_disks: noted_disks(notes),
             lease: Lease::new(now),
+            clock: None,
             doubts: Doubts::new(now),
             known: 0,
             learning: None,
@@ -123,6 +126,24 @@ impl Membership {
 
     pub(super) fn is_leased(&self, now: Time) -> bool {
         self.lease.is_held(now)
+    }
+
+    /// The latest time of a stamp that may be taken: what is further ahead would take the block, and whoever writes it next, out of the
+    /// cluster's time. Nothing is known of that before the directory was heard.
+    pub(super) fn stamps_until(&self, now: Time) -> ClusterTime {
+        self.clock.as_ref().map_or(ClusterTime::LAST, |clock| clock.limit(now))
+    }
+
+    /// What time of the cluster it is; zero where that is not known yet.
+    fn time(&self, now: Time) -> ClusterTime {
+        self.clock.as_ref().map(|clock| clock.time(now)).unwrap_or_default()
+    }
+
+    /// The directory said what time it is, if it knows.
+    fn on_time(&mut self, now: Time, time: ClusterTime) {
+        if time.is_valid() {
+            self.clock.get_or_insert(ClusterClock::new(now, time)).hear(now, time);
+        }
     }
 
     fn is_barrier(&self, token: Token) -> bool {
@@ -205,6 +226,7 @@ impl Brick {
         self.vitals.probe(now, fx);
         self.membership.status.health = self.vitals.report(now);
         let streams = self.report_streams();
+        let time = self.membership.time(now);
         let Membership { id: brick, known, status, .. } = &self.membership;
         let status = Box::new(status.clone());
         let heartbeat = Message::Heartbeat {
@@ -214,6 +236,7 @@ impl Brick {
             known: *known,
             status,
             streams,
+            time,
         };
         reply(fx, NodeId::Directory, heartbeat);
     }
@@ -245,7 +268,8 @@ impl Brick {
 
     pub(super) fn on_directory(&mut self, now: Time, message: Message, fx: &mut Vec<BrickEffect>) {
         match message {
-            Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders } => {
+            Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time } => {
+                self.membership.on_time(now, time);
                 self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, *orders, fx);
             }
             Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
@@ -254,7 +278,8 @@ impl Brick {
                 let groups = self.groups.states().cloned().collect();
                 let families = self.families.iter().cloned().collect();
                 let (brick, known) = (self.membership.id, self.membership.known);
-                reply(fx, NodeId::Directory, Message::Recounted { brick, known, groups, families });
+                let time = self.membership.time(now);
+                reply(fx, NodeId::Directory, Message::Recounted { brick, known, groups, families, time });
             }
             Message::Activate { view, commits, aborts } => {
                 self.on_activate(now, &view, &commits, &aborts, fx)

@@ -553,9 +553,17 @@ impl Brick {
         work: impl FnOnce(&mut Participant, &mut Context<'_>),
     ) {
         let leased = self.membership.is_leased(now);
+        let stamps_until = self.membership.stamps_until(now);
         let Some(participant) = self.participants.get_mut(disk) else { return };
         let asked = &mut self.asked;
-        let cx = &mut Context { now, groups: &self.groups, leased, fx: asked, counters: &mut self.counters };
+        let cx = &mut Context {
+            now,
+            groups: &self.groups,
+            leased,
+            stamps_until,
+            fx: asked,
+            counters: &mut self.counters,
+        };
         work(participant, cx);
         for (stream, blocks) in participant.take_unserved(now) {
             self.sharing.unserved(stream, disk, blocks);

@@ -1,7 +1,10 @@
 //! What a brick says to the directory, and when: its disks are played by the test.
 
 use super::*;
-use base::{BLOCK, ClientId, GatewayId, GroupId, Payload, RequestId, Stamp, ViewNumber, VolumeId};
+use base::{
+    BLOCK, ClientId, ClusterClock, ClusterTime, GatewayId, GroupId, Payload, RequestId, Stamp, ViewNumber,
+    VolumeId,
+};
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
 use wire::{Change, Fate, GroupView, Lineage, PrepareOutcome, Scope, Slots, WriteId};
 
@@ -85,15 +88,20 @@ impl Bench {
     }
 
     pub(super) fn write(&mut self, view: u64, stamp: u64) {
+        self.write_under(view, stamp, Stamp(stamp << 33));
+    }
+
+    /// A write whose stamp is anything.
+    fn write_under(&mut self, view: u64, operation: u64, stamp: Stamp) {
         let span = Span { volume: VOLUME, lba: 0, count: 1 };
         let message = Message::Prepare {
-            operation: stamp,
+            operation,
             view: ViewNumber(view),
-            write: WriteId { group: GROUP, span, stamp: Stamp(stamp << 33), scope: Scope::Row, link: None },
+            write: WriteId { group: GROUP, span, stamp, scope: Scope::Row, link: None },
             change: Change::Data,
             base: None,
             want_delta: false,
-            request: RequestId { client: ClientId(1), sequence: stamp },
+            request: RequestId { client: ClientId(1), sequence: operation },
             floor: 0,
             part: 0,
             service: wire::Service::default(),
@@ -369,8 +377,8 @@ fn a_read_that_outlasts_the_lease_is_not_answered_as_under_it() {
         bench.answer_all();
         let orders = Box::default();
         let (sent, lease_ns, version) = (NOW, 2_000_000_000, 0);
-        let (views, deleted) = (Vec::new(), Vec::new());
-        bench.tell(Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders });
+        let (views, deleted, time) = (Vec::new(), Vec::new(), base::ClusterTime::FIRST);
+        bench.tell(Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time });
         bench.answer_all();
         bench.sent.clear();
         bench.ask(Message::Read {
@@ -540,4 +548,37 @@ fn writes_are_said_to_be_decided_once_that_is_on_stable_storage() {
     assert_eq!(said(&bench), None, "a restart may bring it back");
     ask(&mut bench, 2);
     assert_eq!(said(&bench), Some(Err(())));
+}
+
+/// A stamp from the end of all times would keep every later writer from its block; as a seal it would become the floor below which the
+/// whole disk refuses writes.
+#[test]
+fn stamps_far_ahead_of_the_cluster_are_not_taken_prepared_sealed_or_repaired() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    let (views, deleted, time) = (Vec::new(), Vec::new(), ClusterTime::FIRST);
+    let (sent, version, lease_ns, orders) = (NOW, 0, 2_000_000_000, Box::default());
+    bench.tell(Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time });
+    bench.answer_all();
+    let stamp_of = |time: ClusterTime| Stamp(time.0 << 14);
+    let far = stamp_of(time + 2 * ClusterClock::AHEAD);
+    let near = stamp_of(time + ClusterClock::AHEAD / 2);
+    bench.sent.clear();
+    bench.write_under(1, 1, far);
+    let is_busy =
+        |message: &Message| matches!(message, Message::Prepared { outcome: PrepareOutcome::Busy, .. });
+    assert!(bench.has_sent(is_busy) && bench.asked.is_empty(), "{:?}", bench.asked);
+    let span = Span { volume: VOLUME, lba: 0, count: 1 };
+    let write = WriteId { group: GROUP, span, stamp: far, scope: Scope::Row, link: None };
+    bench.ask(Message::Query { operation: 2, view: ViewNumber(1), write, width: 1, only_looks: false });
+    assert!(bench.asked.is_empty(), "{:?}", bench.asked);
+    let (view, service) = (ViewNumber(1), wire::Service::default());
+    let message =
+        Message::Repair { operation: 3, group: GROUP, view, span, width: 1, stamps: vec![far], service };
+    let packet = Packet { message, payload: Payload::zeros(BLOCK) };
+    bench.step(BrickEvent::Packet { from: GATEWAY, packet });
+    assert!(bench.asked.is_empty(), "{:?}", bench.asked);
+    bench.write_under(1, 4, near);
+    assert!(!bench.asked.is_empty(), "a write a little ahead is looked at");
 }

@@ -7,10 +7,11 @@ use super::leases::Leases;
 use super::records::Records;
 use super::store::{After, Asker, Store, Write};
 use super::streams::Streams;
+use super::time::Timekeeper;
 use crate::counters::Counters;
 use crate::layout::{Geometry, Layout};
 use crate::rules::{Rules, SOUND};
-use base::{BrickId, GroupId, NodeId, Time, VolumeId};
+use base::{BrickId, GatewayId, GroupId, NodeId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{AdminError, AdminReply, BrickStatus, Care, GroupView, Message, Protocol, Version, VolumeInfo};
@@ -27,6 +28,8 @@ pub(super) struct Cluster {
     pub(super) store: Store,
     pub(super) leases: Leases,
     pub(super) gateways: Gateways,
+    /// The time of the cluster.
+    pub(super) time: Timekeeper,
     /// The newest version that each brick speaks which was heard.
     pub(super) bricks_speak: BTreeMap<BrickId, Version>,
     pub(super) streams: Streams,
@@ -38,6 +41,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     pub(super) fn new(config: DirectoryConfig, records: Records, now: Time) -> Cluster {
+        let time = Timekeeper::new(now, records.time_at_start(now).unwrap_or(config.first_time));
         Cluster {
             leases: Leases::new(&config, now),
             store: Store::new(records.counts.version),
@@ -45,6 +49,7 @@ impl Cluster {
             config,
             records,
             gateways: Gateways::default(),
+            time,
             bricks_speak: BTreeMap::new(),
             counters: Counters::default(),
             rules: SOUND,
@@ -56,6 +61,27 @@ impl Cluster {
 
     pub(super) fn put(&mut self, puts: Vec<Put>, after: Vec<After>, fx: &mut Vec<DirectoryEffect>) {
         self.store.put(Write::new(puts, self.records.counts.version, after), fx);
+    }
+
+    /// Notes what time it is, every few minutes.
+    pub(super) fn note_time(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        if let Some(time) = self.time.to_note(now) {
+            self.records.time = Some(time);
+            let put = self.records.put_time();
+            self.put(vec![put], Vec::new(), fx);
+        }
+    }
+
+    /// Tells a gateway its numbers, and what time it is.
+    pub(super) fn tell_registered(
+        &self,
+        now: Time,
+        gateway: GatewayId,
+        first_writer: u16,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let time = self.time.time(now);
+        send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer, time });
     }
 
     /// The answer to a command that has changed something or been refused for the state of something: it may rest on what

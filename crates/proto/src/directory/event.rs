@@ -1,7 +1,7 @@
 //! What happens to the directory, and what it asks for.
 
 use crate::index::{IndexConfig, ShardEffect, ShardEvent};
-use base::NodeId;
+use base::{ClusterTime, NodeId};
 use wire::{Care, Message, Packet};
 
 /// What happens to the directory.
@@ -57,6 +57,8 @@ pub struct DirectoryConfig {
     pub slow_hold_ns: (u64, u64),
     /// The index of objects.
     pub index: IndexConfig,
+    /// The time at which a new cluster begins; simulated ones are not always young.
+    pub first_time: ClusterTime,
 }
 
 impl Default for DirectoryConfig {
@@ -68,6 +70,7 @@ impl Default for DirectoryConfig {
             care: Care::default(),
             slow_hold_ns: (10_000_000_000, 600_000_000_000),
             index: IndexConfig::default(),
+            first_time: ClusterTime::FIRST,
         }
     }
 }

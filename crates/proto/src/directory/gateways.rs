@@ -19,6 +19,8 @@ struct Entry {
     /// Whether it is stored that nobody else gets its numbers: before that it must not use them.
     is_durable: bool,
     speaks: Version,
+    /// When it sent what was heard, by its own clock; zero where it does not say.
+    sent: Time,
 }
 
 /// What a gateway says when it registers.
@@ -34,6 +36,8 @@ pub(super) struct Registration {
     pub(super) beside: Option<BrickId>,
     /// The newest version that it speaks.
     pub(super) speaks: Version,
+    /// When it sent this, by its own clock; zero where it does not say.
+    pub(super) sent: Time,
 }
 
 /// What is to be done about a gateway that registers.
@@ -68,12 +72,13 @@ impl Gateways {
             entry.address = said.address;
             entry.beside = said.beside;
             entry.speaks = said.speaks;
+            entry.sent = said.sent;
             return if entry.is_durable { Heard::Known(entry.first_writer) } else { Heard::Waits };
         }
         let Some(first_writer) = said.held else { return Heard::New(said) };
         // It registered before the directory restarted, and goes on under its numbers.
-        let Registration { address, beside, speaks, .. } = said;
-        let entry = Entry { address, beside, first_writer, heard: now, is_durable: true, speaks };
+        let Registration { address, beside, speaks, sent, .. } = said;
+        let entry = Entry { address, beside, first_writer, heard: now, is_durable: true, speaks, sent };
         self.entries.insert(said.gateway, entry);
         Heard::Known(first_writer)
     }
@@ -82,8 +87,8 @@ impl Gateways {
     pub(super) fn enter(&mut self, now: Time, said: Registration, next_writer: u16) -> Run {
         let count = said.writers.clamp(1, WRITERS_MAX);
         let first_writer = self.free_run(next_writer, count);
-        let Registration { address, beside, speaks, .. } = said;
-        let entry = Entry { address, beside, first_writer, heard: now, is_durable: false, speaks };
+        let Registration { address, beside, speaks, sent, .. } = said;
+        let entry = Entry { address, beside, first_writer, heard: now, is_durable: false, speaks, sent };
         self.entries.insert(said.gateway, entry);
         Run { next_writer: (first_writer + count) % StampClock::WRITERS }
     }
@@ -112,6 +117,12 @@ impl Gateways {
     /// The newest version that each speaks.
     pub(super) fn speak(&self) -> impl Iterator<Item = (String, Version)> + '_ {
         self.entries.iter().map(|(gateway, entry)| (gateway.to_string(), entry.speaks))
+    }
+
+    /// When each that says so sent what was heard last, by its own clock, and when that was heard.
+    pub(super) fn clocks(&self) -> impl Iterator<Item = (GatewayId, Time, Time)> + '_ {
+        let said = self.entries.iter().filter(|(_, entry)| entry.sent > Time::ZERO);
+        said.map(|(id, entry)| (*id, entry.sent, entry.heard))
     }
 
     pub(super) fn forget_silent(&mut self, now: Time) {

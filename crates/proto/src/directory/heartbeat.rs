@@ -52,7 +52,7 @@ pub(super) fn on_heartbeat(
     let informed = views.iter().all(|view| view.is_writer(from));
     let left_out = changes.leave_out(cluster, from);
     let grant = informed && !left_out && !has_lost && status.failed.is_none() && cluster.takes_groups(from);
-    cluster.leases.on_heartbeat(now, from, status, grant);
+    cluster.leases.on_heartbeat((now, sent), from, status, grant);
     let lease_ns = if grant { cluster.leases.length_ns(from) } else { 0 };
     // Of views in which it takes part it hears when they are made.
     let is_told = |view: &GroupView| !view.is_writer(from) && cluster.is_durable(view.group);
@@ -60,7 +60,9 @@ pub(super) fn on_heartbeat(
     let mut orders = Box::new(orders(cluster, from, known));
     orders.streams = cluster.streams.told_to(streams.known);
     cluster.streams.on_report(now, from, sent, streams);
-    send(fx, NodeId::Brick(from), Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders });
+    let time = cluster.time.time(now);
+    let told = Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time };
+    send(fx, NodeId::Brick(from), told);
 }
 
 fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {

@@ -22,6 +22,8 @@ const LEASES_MAX: u64 = 2;
 pub(super) struct Lease {
     /// When the brick was heard last.
     pub(super) heard: Time,
+    /// When it sent that, by its own clock.
+    pub(super) sent: Time,
     /// The latest time until which it may believe.
     until: Time,
     /// What it said last.
@@ -81,10 +83,18 @@ impl Leases {
         Duration::from_nanos(lease_ns + lease_ns / 1_000_000 * self.drift_ppm)
     }
 
-    pub(super) fn on_heartbeat(&mut self, now: Time, brick: BrickId, status: BrickStatus, grant: bool) {
+    /// A heartbeat was heard, which the brick sent at `sent` by its own clock.
+    pub(super) fn on_heartbeat(
+        &mut self,
+        (now, sent): (Time, Time),
+        brick: BrickId,
+        status: BrickStatus,
+        grant: bool,
+    ) {
         let (grace, longest) = (self.grace, LEASES_MAX * self.lease_ns);
         let lease = self.bricks.entry(brick).or_insert_with(|| Lease {
             heard: now,
+            sent,
             until: grace,
             status: BrickStatus::default(),
             mean_ns: 0,
@@ -95,7 +105,7 @@ impl Leases {
         if (1..longest).contains(&gap_ns) {
             lease.observe(gap_ns);
         }
-        lease.heard = now;
+        (lease.heard, lease.sent) = (now, sent);
         lease.status = status;
         if grant {
             let span = self.with_drift(self.length_ns(brick));
@@ -164,6 +174,7 @@ mod tests {
         care: CARE,
         slow_hold_ns: (0, 0),
         index: IndexConfig::USUAL,
+        first_time: base::ClusterTime::FIRST,
     };
 
     fn second(s: u64) -> Time {
@@ -175,7 +186,7 @@ mod tests {
         let mut leases = Leases::new(&CONFIG, Time::ZERO);
         let dead = |leases: &Leases, now| leases.dead(now, [BrickId(1), BrickId(2)].into_iter(), |_| false);
         assert!(dead(&leases, second(4)).is_empty(), "after a restart all may have been given leases");
-        leases.on_heartbeat(second(4), BrickId(1), BrickStatus::default(), true);
+        leases.on_heartbeat((second(4), Time::ZERO), BrickId(1), BrickStatus::default(), true);
         assert_eq!(dead(&leases, second(5)), BTreeSet::from([BrickId(2)]));
         assert!(!dead(&leases, Time(6_010_000_000)).contains(&BrickId(1)));
         assert!(dead(&leases, Time(6_030_000_000)).contains(&BrickId(1)));
@@ -184,8 +195,8 @@ mod tests {
     #[test]
     fn a_brick_that_is_not_wanted_stays_until_its_lease_has_ended() {
         let mut leases = Leases::new(&CONFIG, Time::ZERO);
-        leases.on_heartbeat(second(9), BrickId(1), BrickStatus::default(), true);
-        leases.on_heartbeat(second(11), BrickId(1), BrickStatus::default(), false);
+        leases.on_heartbeat((second(9), Time::ZERO), BrickId(1), BrickStatus::default(), true);
+        leases.on_heartbeat((second(11), Time::ZERO), BrickId(1), BrickStatus::default(), false);
         let dead = |now| leases.dead(now, [BrickId(1)].into_iter(), |_| true);
         assert!(dead(second(11)).is_empty() && !dead(Time(11_030_000_000)).is_empty());
     }
@@ -193,7 +204,12 @@ mod tests {
     #[test]
     fn leases_are_longer_where_heartbeats_are_irregular() {
         let beat = |leases: &mut Leases, at_ms: u64| {
-            leases.on_heartbeat(Time(at_ms * 1_000_000), BrickId(1), BrickStatus::default(), true);
+            leases.on_heartbeat(
+                (Time(at_ms * 1_000_000), Time::ZERO),
+                BrickId(1),
+                BrickStatus::default(),
+                true,
+            );
         };
         let mut steady = Leases::new(&CONFIG, Time::ZERO);
         (0..50).for_each(|n| beat(&mut steady, 400 * n));

@@ -4,7 +4,8 @@
 //!
 //! - [`event`] is what happens and what is asked for; [`records`] what is kept on stable storage, [`store`] what is on its
 //!   way there and what follows; [`leases`] says who may trust its views until when, [`gateways`] who lives and under
-//!   which numbers it writes; [`waiting`] keeps commands that wait.
+//!   which numbers it writes; [`time`] keeps the cluster's time, from which they draw stamps; [`waiting`] keeps commands that
+//!   wait.
 //! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
 //!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told.
@@ -36,6 +37,7 @@ mod store;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod time;
 mod views;
 mod volumes;
 mod waiting;
@@ -130,9 +132,10 @@ impl Directory {
             (NodeId::Brick(brick), message) => self.on_brick(now, brick, message, fx),
             (
                 NodeId::Gateway(gateway),
-                Message::Register { gateway: named, address, writers, held, beside, speaks },
+                Message::Register { gateway: named, address, writers, held, beside, speaks, time, sent },
             ) if gateway == named => {
-                let said = Registration { gateway, address, writers, held, beside, speaks };
+                self.desk.cluster.time.hear(now, time);
+                let said = Registration { gateway, address, writers, held, beside, speaks, sent };
                 self.on_register(now, said, fx);
             }
             (NodeId::Gateway(gateway), Message::Observed { members }) => {
@@ -163,7 +166,8 @@ impl Directory {
     fn on_brick(&mut self, now: Time, from: BrickId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         let Desk { cluster, views, .. } = &mut self.desk;
         match message {
-            Message::Heartbeat { brick, sent, known, status, streams, speaks } if brick == from => {
+            Message::Heartbeat { brick, sent, known, status, streams, speaks, time } if brick == from => {
+                cluster.time.hear(now, time);
                 let heartbeat = Heartbeat { from, sent, known, status: *status, streams, speaks };
                 on_heartbeat(cluster, views, now, heartbeat, fx);
             }
@@ -187,9 +191,7 @@ impl Directory {
     fn on_register(&mut self, now: Time, said: Registration, fx: &mut Vec<DirectoryEffect>) {
         let gateway = said.gateway;
         match self.desk.cluster.gateways.hear(now, said) {
-            Heard::Known(first_writer) => {
-                send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
-            }
+            Heard::Known(first_writer) => self.desk.cluster.tell_registered(now, gateway, first_writer, fx),
             Heard::Waits => {}
             // It asks again. What is begun now would have to be kept until the store works.
             Heard::New(_) if self.desk.cluster.store.is_failing() => {}
@@ -217,7 +219,7 @@ impl Directory {
                 After::Answer(asker, result) => answer(fx, asker, result),
                 After::Registered(gateway) => {
                     if let Some(first_writer) = self.desk.cluster.gateways.on_stored(gateway) {
-                        send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
+                        self.desk.cluster.tell_registered(now, gateway, first_writer, fx);
                     }
                 }
                 After::Change(group, number) => {
@@ -287,6 +289,7 @@ impl Machine for Directory {
         }
         self.next_tick = now + TICK;
         self.desk.cluster.gateways.forget_silent(now);
+        self.desk.cluster.note_time(now, fx);
         let Desk { cluster, views, members, slow, .. } = &mut self.desk;
         slow.keep(cluster, now, fx);
         members.keep(cluster, views, now, fx);

@@ -12,7 +12,7 @@
 use super::event::{DirectoryEffect, DirectoryEvent, Put, send};
 use super::records::{BrickRecord, FamilyRecord, GroupRecord, Records, VolumeRecord};
 use crate::layout::Layout;
-use base::{BrickId, Depth, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
+use base::{BrickId, ClusterTime, Depth, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{BrickStatus, Family, GroupState, GroupView, Lineage, Message, Slots, VolumeInfo};
 
@@ -28,6 +28,8 @@ struct Account {
     known: u64,
     groups: BTreeMap<GroupId, GroupState>,
     families: Vec<Family>,
+    /// What time of the cluster it believed it was.
+    time: ClusterTime,
     /// It has answered; before that it was only heard.
     complete: bool,
 }
@@ -264,6 +266,13 @@ impl Recount {
         }
     }
 
+    /// The latest time of the cluster that bricks know, which goes on when the new directory starts. None where all are of before there
+    /// was one.
+    fn time(&self) -> Option<ClusterTime> {
+        let times = self.accounts.values().map(|account| account.time);
+        times.filter(|time| time.is_valid()).max()
+    }
+
     /// Everything the lost directory may have given out is left behind.
     fn enter_counts(&self, records: &mut Records) {
         let known = self.accounts.values().map(|account| account.known).max().unwrap_or_default();
@@ -286,6 +295,7 @@ impl Recount {
         records.of_streams.next = passed.saturating_add(1);
         // Gateways that live keep their numbers and say so within seconds; until then the other half is given out.
         records.counts.next_writer = StampClock::WRITERS / 2;
+        records.time = self.time();
         records.families.values_mut().for_each(|family| family.changed = version);
         records.groups.values_mut().for_each(|group| group.changed = version);
     }
@@ -325,7 +335,7 @@ fn rebuilt(records: Records, notes: Vec<String>) -> Rebuilt {
     puts.extend(records.volumes.keys().map(|id| records.put_volume(*id)));
     puts.extend(records.families.keys().map(|id| records.put_family(*id)));
     puts.extend(records.groups.keys().map(|id| records.put_group(*id)));
-    puts.extend([records.put_counts(), records.put_of_streams()]);
+    puts.extend([records.put_counts(), records.put_of_streams(), records.put_time()]);
     let volumes = records.volumes.values().map(|record| record.info.clone()).collect();
     Rebuilt { puts, volumes, groups: records.groups.len(), notes }
 }
@@ -344,11 +354,12 @@ impl Machine for Recount {
                     send(fx, from, Message::Recount);
                 }
             }
-            Message::Recounted { brick, known, groups, families } if brick == id => {
+            Message::Recounted { brick, known, groups, families, time } if brick == id => {
                 let group_of = |state: &GroupState| state.active.as_ref().map(|view| view.group);
                 let groups = groups.into_iter().filter_map(|state| Some((group_of(&state)?, state)));
                 let account = self.accounts.entry(id).or_default();
                 (account.known, account.families, account.complete) = (known, families, true);
+                account.time = time;
                 account.groups = groups.collect();
             }
             _ => {}
@@ -394,7 +405,13 @@ mod tests {
             let families =
                 vec![Family { number: 1, volumes: vec![volume(layout)], groups: vec![GroupId(1)] }];
             let brick = BrickId(*id);
-            let message = Message::Recounted { brick, known: 7, groups: vec![state], families };
+            let message = Message::Recounted {
+                brick,
+                known: 7,
+                groups: vec![state],
+                families,
+                time: ClusterTime::FIRST,
+            };
             let packet = message.into();
             let event = DirectoryEvent::Packet { from: NodeId::Brick(brick), packet };
             recount.step(Time::ZERO, event, &mut Vec::new());
@@ -452,8 +469,13 @@ mod tests {
     #[test]
     fn a_volume_that_members_have_forgotten_needs_a_decision() {
         let mut recount = recount("raid1x3", &[(1, 3, view(3, 7)), (3, 3, view(3, 7))]);
-        let message =
-            Message::Recounted { brick: BrickId(2), known: 9, groups: Vec::new(), families: Vec::new() };
+        let message = Message::Recounted {
+            brick: BrickId(2),
+            known: 9,
+            groups: Vec::new(),
+            families: Vec::new(),
+            time: ClusterTime::default(),
+        };
         let event = DirectoryEvent::Packet { from: NodeId::Brick(BrickId(2)), packet: message.into() };
         recount.step(Time::ZERO, event, &mut Vec::new());
         let refusals = recount.verdict(false).expect_err("brick 2 may have gone on, or have deleted it");

@@ -4,10 +4,11 @@
 //! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` +
 //! family, `g` + group, `d` + version (a deleted volume or branch), `m` (the counters), `o` (what an operator said of the
 //! care; earlier stores kept all of it under `c`), `x` (commands that were refused), `t` + stream (one that was made or
-//! changed), `p` (what holds for all streams), `k` + bucket (the stream to which it was given). Stores of before streams have none of the last three.
+//! changed), `p` (what holds for all streams), `k` + bucket (the stream to which it was given), `h` (the time of the cluster). Stores of before streams
+//! have none of the last four.
 
 use super::event::Put;
-use base::{BrickId, GroupId, StreamId, Time, ViewNumber, VolumeId};
+use base::{BrickId, ClusterTime, GroupId, StreamId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{
     AdminError, BrickStatus, Care, DecodeError, GroupView, Lineage, Reader, Slots, StreamInfo, StreamTable,
@@ -243,6 +244,8 @@ pub(super) struct Records {
     pub(super) of_streams: StreamsRecord,
     /// Those that were given to a stream of their own.
     pub(super) buckets: BTreeMap<String, StreamId>,
+    /// What time of the cluster it was a few minutes ago; none where there was no such time before.
+    pub(super) time: Option<ClusterTime>,
     refusals: Vec<Refusal>,
 }
 
@@ -251,6 +254,7 @@ const CARE_KEY: &[u8] = b"o";
 const FORMER_CARE_KEY: &[u8] = b"c";
 const REFUSALS_KEY: &[u8] = b"x";
 const OF_STREAMS_KEY: &[u8] = b"p";
+const TIME_KEY: &[u8] = b"h";
 
 fn key(prefix: u8, id: &impl Wire) -> Vec<u8> {
     let mut key = vec![prefix];
@@ -282,6 +286,7 @@ impl Records {
             streams: BTreeMap::new(),
             of_streams: StreamsRecord::default(),
             buckets: BTreeMap::new(),
+            time: None,
             refusals: Vec::new(),
         };
         for (key, value) in contents {
@@ -361,6 +366,7 @@ impl Records {
             b'x' => self.refusals = Wire::from_bytes(value)?,
             b't' => drop(self.streams.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'p' => self.of_streams = Wire::from_bytes(value)?,
+            b'h' => self.time = Some(Wire::from_bytes(value)?),
             b'k' => drop(self.buckets.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             _ => return Err(wire::DecodeError::OutOfRange { what: "key of a record" }),
         }
@@ -424,6 +430,18 @@ impl Records {
     /// The put that makes durable what holds for all streams.
     pub(super) fn put_of_streams(&self) -> Put {
         (OF_STREAMS_KEY.to_vec(), Some(self.of_streams.to_bytes()))
+    }
+
+    /// The put that makes the time of the cluster durable.
+    pub(super) fn put_time(&self) -> Put {
+        (TIME_KEY.to_vec(), self.time.as_ref().map(Wire::to_bytes))
+    }
+
+    /// From what time of the cluster a directory that starts at `now` goes on. A cluster of before there was such a time goes on from the stamps
+    /// that its gateways drew; none is there in a new one.
+    pub(super) fn time_at_start(&self, now: Time) -> Option<ClusterTime> {
+        let is_old = !self.bricks.is_empty();
+        self.time.or_else(|| is_old.then(|| ClusterTime::of_earlier_builds(now)))
     }
 
     /// The streams to which volumes and buckets belong, some of them several times.

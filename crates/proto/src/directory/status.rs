@@ -4,6 +4,7 @@ use super::desk::Desk;
 use super::members::{Joins, full, fullness};
 use super::records::VolumeRecord;
 use base::{BrickId, GroupId, Time};
+use core::time::Duration;
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{BrickStatus, ClusterStatus, GroupView};
 
@@ -81,6 +82,18 @@ impl Desk {
         }
     }
 
+    /// Bricks and gateways whose clocks are far from the directory's.
+    fn clocks_apart(&self) -> Vec<String> {
+        let bricks = self.cluster.records.bricks.keys().filter_map(|brick| {
+            let lease = self.cluster.leases.get(*brick)?;
+            clock_apart(&brick.to_string(), lease.sent, lease.heard)
+        });
+        let gateways = self.cluster.gateways.clocks();
+        let gateways =
+            gateways.filter_map(|(gateway, sent, heard)| clock_apart(&gateway.to_string(), sent, heard));
+        bricks.chain(gateways).collect()
+    }
+
     /// What an operator should know, in words.
     fn warnings(&self, now: Time) -> Vec<String> {
         let bricks = self
@@ -91,6 +104,7 @@ impl Desk {
             .filter_map(|brick| Some((*brick, self.cluster.status(*brick)?)));
         let mut warnings: Vec<String> =
             bricks.flat_map(|(brick, status)| warnings_of(brick, status)).collect();
+        warnings.extend(self.clocks_apart());
         let joins = Joins::default();
         for (family, record) in &self.cluster.records.families {
             let views = record.groups.iter().filter_map(|group| self.cluster.active(*group));
@@ -111,6 +125,36 @@ impl Desk {
             }
         }
         warnings
+    }
+}
+
+/// A clock that is further from the directory's than this is wrong: machines whose clocks are set by NTP differ by less than a second.
+const CLOCKS_APART: Duration = Duration::from_secs(5);
+
+/// What is said of a machine's clock that showed `sent` when the directory's showed `heard`, if they are far apart.
+fn clock_apart(machine: &str, sent: Time, heard: Time) -> Option<String> {
+    let (apart, side) = match sent > heard {
+        true => (sent.since(heard), "ahead of"),
+        false => (heard.since(sent), "behind"),
+    };
+    (apart > CLOCKS_APART).then(|| {
+        format!(
+            "the clock of {machine} is {} {side} the directory's, as both stood when their daemons started: reads and writes go on all \
+             the same, but times in its log and of objects are wrong; set it (NTP) and restart the daemon",
+            in_words(apart)
+        )
+    })
+}
+
+/// In the two largest of its units.
+fn in_words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, ..) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} days {} h", hours % 24),
     }
 }
 
@@ -135,4 +179,20 @@ fn warnings_of(brick: BrickId, status: &BrickStatus) -> Vec<String> {
         ));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_far_from_the_directorys_is_told_in_words() {
+        let noon = Time(1_796_000_000_000_000_000);
+        let said = |sent| clock_apart("brick-3", sent, noon).unwrap_or_default();
+        assert_eq!(said(noon - Duration::from_secs(4)), "");
+        assert!(
+            said(noon - Duration::from_secs(3720)).starts_with("the clock of brick-3 is 1 h 2 min behind")
+        );
+        assert!(said(noon + Duration::from_secs(80 * 365 * 86_400)).contains("29200 days 0 h ahead of"));
+    }
 }

@@ -140,6 +140,7 @@ impl Stage {
                     status: Box::new(status),
                     streams: self.reports.get(&brick).cloned().unwrap_or_default(),
                     speaks: self.speaks.get(&brick).copied().unwrap_or(wire::Version::CURRENT),
+                    time: base::ClusterTime::FIRST,
                 };
                 self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() });
             }

@@ -7,7 +7,7 @@ use super::{GatewayConfig, GatewayEffect, Serves, send};
 use crate::counters::Counter;
 use crate::layout::{Geometry, Layout};
 use crate::netraid::coordinator::Coordinator;
-use base::{NodeId, StampClock, Time, VolumeId};
+use base::{ClusterClock, ClusterTime, NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{AdminError, AdminReply, AdminRequest, DataPath, Message, Version, VolumeInfo, VolumeMap};
@@ -15,6 +15,8 @@ use wire::{AdminError, AdminReply, AdminRequest, DataPath, Message, Version, Vol
 const ASK_AGAIN: Duration = Duration::from_millis(300);
 const REFRESH: Duration = Duration::from_secs(2);
 const VIEWS_AGAIN: Duration = Duration::from_millis(50);
+/// Between two questions for the time: a stamp that no honest gateway drew makes each write that meets it ask.
+const TIME_AGAIN: Duration = Duration::from_millis(50);
 
 /// Who wants a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,7 @@ pub(super) struct Metadata {
     /// The number of its stamps, once the directory gave it one.
     held: Option<u16>,
     next: Time,
+    registered: Time,
     views_asked: Time,
     serial: u64,
     opening: BTreeMap<String, Vec<Waiter>>,
@@ -50,6 +53,7 @@ impl Metadata {
             config,
             held: None,
             next: now,
+            registered: Time::ZERO,
             views_asked: Time::ZERO,
             serial: 0,
             opening: BTreeMap::new(),
@@ -112,6 +116,13 @@ impl Metadata {
         }
     }
 
+    /// Registers again where a write met a stamp that is far ahead of the time as it is known here: the answer tells the time.
+    pub(super) fn ask_for_time(&mut self, coordinator: &mut Coordinator) {
+        if coordinator.takes_behind() {
+            self.next = self.next.min(self.registered + TIME_AGAIN);
+        }
+    }
+
     /// Tells the directory how long members take beside each other, while there are writes.
     pub(super) fn report(&mut self, coordinator: &mut Coordinator, fx: &mut Vec<GatewayEffect>) {
         if let Some(members) = coordinator.take_report() {
@@ -120,16 +131,27 @@ impl Metadata {
         }
     }
 
-    pub(super) fn wake(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
+    /// `time` is what time of the cluster this gateway believes it is.
+    pub(super) fn wake(&mut self, now: Time, time: ClusterTime, fx: &mut Vec<GatewayEffect>) {
         if now < self.next {
             return;
         }
+        self.registered = now;
         let (gateway, address) = (self.config.id, self.config.address.clone());
         let (held, beside) = (self.held, self.config.beside);
         send(
             fx,
             NodeId::Directory,
-            Message::Register { gateway, address, speaks: Version::CURRENT, writers: 1, held, beside },
+            Message::Register {
+                gateway,
+                address,
+                speaks: Version::CURRENT,
+                writers: 1,
+                held,
+                beside,
+                time,
+                sent: now,
+            },
         );
         self.questions.clear();
         for name in self.opening.keys().cloned().collect::<Vec<_>>() {
@@ -224,13 +246,14 @@ impl super::Gateway {
             Message::IndexDone { .. } | Message::Bricks { .. } => {
                 self.objects.on_directory(coordinator.now(), message, fx);
             }
-            Message::Registered { first_writer }
+            Message::Registered { first_writer, time }
                 if metadata.held.is_none() && first_writer < StampClock::WRITERS =>
             {
                 metadata.held = Some(first_writer);
-                coordinator.register(StampClock::new(first_writer));
+                coordinator.register(StampClock::new(first_writer, clock_of(coordinator.now(), time)));
                 metadata.next = coordinator.now();
             }
+            Message::Registered { time, .. } if time.is_valid() => coordinator.hear_time(time),
             Message::VolumeOpened { operation, map } => {
                 if let Some(name) = metadata.questions.get(&operation) {
                     // The name may be that of another volume now, or of none.
@@ -270,6 +293,12 @@ impl super::Gateway {
             _ => {}
         }
     }
+}
+
+/// A directory of before there was a time of the cluster tells none: then stamps go on from those of its gateways.
+fn clock_of(now: Time, told: ClusterTime) -> ClusterClock {
+    let time = if told.is_valid() { told } else { ClusterTime::of_earlier_builds(now) };
+    ClusterClock::new(now, time)
 }
 
 fn left_to_its_client(volume: &VolumeInfo) -> AdminError {

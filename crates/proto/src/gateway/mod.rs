@@ -355,6 +355,7 @@ impl Machine for Gateway {
     fn settle(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
         self.coordinator.set_now(now);
         self.metadata.ask_for_views(&mut self.coordinator, fx);
+        self.metadata.ask_for_time(&mut self.coordinator);
         self.metadata.report(&mut self.coordinator, fx);
         let begun = self.coordinator.take_computations();
         fx.extend(
@@ -373,7 +374,7 @@ impl Machine for Gateway {
         self.give_up(now, fx);
         self.coordinator.wake();
         self.objects.wake(now, fx);
-        self.metadata.wake(now, fx);
+        self.metadata.wake(now, self.coordinator.time(), fx);
         self.collect(fx);
         self.settle(now, fx);
     }

@@ -59,7 +59,7 @@ impl Play {
         let now = Time(1_000_000_000_000);
         let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0, stream: None };
         (1..=GROUPS).for_each(|brick| play.step(GatewayEvent::Up(NodeId::Brick(BrickId(brick as u32)))));
-        play.hear(NodeId::Directory, Message::Registered { first_writer: 4 });
+        play.hear(NodeId::Directory, Message::Registered { first_writer: 4, time: base::ClusterTime::FIRST });
         volumes.iter().for_each(|volume| play.open(volume));
         play
     }
@@ -454,7 +454,7 @@ fn a_volume_whose_clients_coordinate_by_themselves_is_served_to_nobody_else() {
         let config = GatewayConfig { id: GatewayId(1), address: String::new(), serves, beside: None };
         let now = Time(1_000_000_000_000);
         let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0, stream: None };
-        play.hear(NodeId::Directory, Message::Registered { first_writer: 4 });
+        play.hear(NodeId::Directory, Message::Registered { first_writer: 4, time: base::ClusterTime::FIRST });
         match from {
             NodeId::Client(_) => {
                 play.hear(from, Message::Attach { operation: 7, volume: volume.name.clone() })

@@ -17,7 +17,7 @@ use crate::counters::{Counter, Counters};
 use crate::distribute::policy::{Moved, Part, PartId, Policy};
 use crate::fair::Cost;
 use crate::layout::Geometry;
-use base::{BrickId, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
+use base::{BrickId, ClusterTime, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
@@ -82,6 +82,22 @@ impl Coordinator {
     /// The directory gave this gateway a number for its stamps; before that nothing is written.
     pub(crate) fn register(&mut self, clock: StampClock) {
         self.shared.stamps.register(clock);
+    }
+
+    /// The directory said what time of the cluster it is.
+    pub(crate) fn hear_time(&mut self, time: ClusterTime) {
+        let now = self.shared.now;
+        self.shared.stamps.hear(now, time);
+    }
+
+    /// Whether the directory is to be asked for the time; says so once.
+    pub(crate) fn takes_behind(&mut self) -> bool {
+        self.shared.stamps.takes_behind()
+    }
+
+    /// What time of the cluster it is; zero before this gateway is registered.
+    pub(crate) fn time(&self) -> ClusterTime {
+        self.shared.stamps.time(self.shared.now).unwrap_or_default()
     }
 
     /// The number under which it writes; none before it is registered.

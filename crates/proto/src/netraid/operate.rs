@@ -223,6 +223,11 @@ impl Context<'_> {
         is_known.then_some(branch)
     }
 
+    /// A member has seen a write with this stamp: the next one that is drawn here is later.
+    pub(crate) fn see(&mut self, stamp: Stamp) {
+        self.stamps.see(self.now, self.rules.seen(stamp));
+    }
+
     /// A member showed its view: takes it if it is newer, and asks the directory if it shows none.
     pub(crate) fn on_stale(&mut self, group: GroupId, view: Option<GroupView>) {
         self.counters.count(Counter::RequestUnderAnOldView);

@@ -359,7 +359,7 @@ impl WriteOperation {
         }
         if let Some(newest) = old.stamps.iter().copied().max().filter(|newest| *newest >= self.order.stamp())
         {
-            cx.stamps.see(newest);
+            cx.see(newest);
             return self.wait(cx, Duration::ZERO);
         }
         let legs = self.path.after_old_content(cx.views, old);
@@ -440,7 +440,7 @@ impl Operate for WriteOperation {
             PrepareOutcome::Duplicate => self.on_duplicate(cx),
             PrepareOutcome::Late { newest } => {
                 cx.counters.count(Counter::WriteCameTooLateAndWasTriedAgain);
-                cx.stamps.see(newest);
+                cx.see(newest);
                 self.settle(cx, slot, After::Again)
             }
             PrepareOutcome::Changed if self.path.base().is_some() => {

@@ -32,7 +32,7 @@ pub mod threads;
 pub mod workload;
 
 use crate::checkers::Violation;
-use crate::options::{Clocks, Disks, Intrigues, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
+use crate::options::{Clocks, Date, Disks, Intrigues, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::event::{Event, Input};
@@ -782,7 +782,7 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
             rebuild_bytes_per_second: wire::Care::default().rebuild_bytes_per_second,
             scrub_interval_s: 0,
         },
-        clocks: Clocks { skew_ppm: 0, offset_ns: 0 },
+        clocks: Clocks::exact(Date::TODAY),
         turns: Turns::default(),
         shares: Shares::default(),
         intrigues: Intrigues::default(),

@@ -5,6 +5,7 @@ use crate::checkers::Violation;
 use crate::checkers::evicted::Evicted;
 use crate::checkers::failover::Watched;
 use crate::checkers::once::Once;
+use crate::checkers::progress::Progress;
 use crate::rare::{Reached, Seen};
 use base::NodeId;
 use proto::Counters;
@@ -14,6 +15,7 @@ use wire::Message;
 pub(crate) struct Judges {
     violation: Option<Violation>,
     once: Once,
+    progress: Progress,
     evicted: Evicted,
     failover: Watched,
     /// Rare states that machines of past runs, and the world itself, have reached.
@@ -40,6 +42,8 @@ impl Judges {
     /// A message is sent.
     pub(super) fn watch(&mut self, from: NodeId, to: NodeId, message: &Message) {
         let verdict = self.once.watch(message);
+        self.judge(verdict);
+        let verdict = self.progress.watch(from, to, message);
         self.judge(verdict);
         if let Message::Heartbeat { status, .. } = message
             && let Some(why) = &status.failed

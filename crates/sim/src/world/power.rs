@@ -166,17 +166,19 @@ impl World {
         let ppm_max = u64::from(self.shape.clocks.skew_ppm);
         let draw = self.physics.draw();
         let rate_ppm = draw.between(0, 2 * ppm_max) as i32 - ppm_max as i32;
-        let origin = Time(draw.between(SECOND, SECOND + self.shape.clocks.offset_ns));
+        let clocks = &self.shape.clocks;
         let now_ns = self.time.now_ns();
-        let clock = Clock::new(now_ns, origin + core::time::Duration::from_nanos(now_ns), rate_ppm);
+        let origin = Time(clocks.date.ns() + draw.below(clocks.offset_ns.max(1)) + now_ns);
+        let clock = Clock::new(now_ns, origin, rate_ppm);
         self.nodes[node].set_clock(clock);
     }
 
     fn open_directory(&mut self, now: Time) -> Option<Role> {
         // A run is short: who was slow must be able to return within it, and more than once.
         let slow_hold_ns = (2 * SECOND, 8 * SECOND);
+        let first_time = self.shape.clocks.first_time();
         let index = IndexConfig { shards: 3, drawn: 0x0b1ec, hold: Duration::from_nanos(HOLD_NS) };
-        let config = DirectoryConfig { slow_hold_ns, index, ..DirectoryConfig::default() };
+        let config = DirectoryConfig { slow_hold_ns, index, first_time, ..DirectoryConfig::default() };
         match Directory::new(config, self.cabinet.contents(), now) {
             Ok(mut directory) => {
                 self.plant_directory(&mut directory);

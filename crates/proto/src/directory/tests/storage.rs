@@ -140,6 +140,8 @@ fn a_gateway_gets_no_numbers_that_are_not_stored() {
             writers: 4,
             held: None,
             beside: None,
+            time: base::ClusterTime::FIRST,
+            sent: Time::ZERO,
         };
         let mut fx = Vec::new();
         let event = DirectoryEvent::Packet { from, packet: register.into() };
@@ -158,6 +160,8 @@ fn a_gateway_gets_no_numbers_that_are_not_stored() {
         writers: 4,
         held: None,
         beside: None,
+        time: base::ClusterTime::FIRST,
+        sent: Time::ZERO,
     };
     let mut fx = Vec::new();
     stage.directory.step(stage.now, DirectoryEvent::Packet { from, packet: packet.into() }, &mut fx);

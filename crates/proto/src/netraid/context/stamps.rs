@@ -1,12 +1,14 @@
 //! The stamps of this gateway's writes, and of those that it settles.
 
-use base::{HashSet, Stamp, StampClock, Time};
+use base::{ClusterTime, HashSet, Stamp, StampClock, Time};
 
 /// The clock of stamps, own writes, writes being settled.
 #[derive(Debug, Default)]
 pub(crate) struct Stamps {
     /// `None` until the directory gave this gateway a number.
     clock: Option<StampClock>,
+    /// Whether a stamp was seen that is too far ahead of the cluster's time as it is known here.
+    is_behind: bool,
     /// Of this gateway's writes under way: they are not to be settled by its own readers.
     own: HashSet<Stamp>,
     /// Of writes being settled: on the bricks' request each is, once at a time.
@@ -47,10 +49,27 @@ impl Stamps {
         self.clock.as_ref().is_some_and(|clock| clock.writer() == stamp.writer())
     }
 
-    /// The next stamp is later than `stamp`.
-    pub(crate) fn see(&mut self, stamp: Stamp) {
+    /// The directory said what time of the cluster it is.
+    pub(crate) fn hear(&mut self, now: Time, time: ClusterTime) {
         if let Some(clock) = &mut self.clock {
-            clock.see(stamp);
+            clock.hear(now, time);
+        }
+    }
+
+    /// Whether the directory is to be asked for the time, as a stamp is far ahead of it; says so once.
+    pub(crate) fn takes_behind(&mut self) -> bool {
+        core::mem::take(&mut self.is_behind)
+    }
+
+    /// What time of the cluster it is, once this gateway has a number.
+    pub(crate) fn time(&self, now: Time) -> Option<ClusterTime> {
+        self.clock.as_ref().map(|clock| clock.clock().time(now))
+    }
+
+    /// The next stamp is later than `stamp`.
+    pub(crate) fn see(&mut self, now: Time, stamp: Stamp) {
+        if let Some(clock) = &mut self.clock {
+            self.is_behind |= clock.see(now, stamp);
         }
     }
 

@@ -236,7 +236,7 @@ impl Operate for GatedOperation {
                 self.ask_server(cx)
             }
             Outcome::LatestStamp(LatestStamp(latest)) => {
-                latest.into_iter().for_each(|latest| cx.stamps.see(latest));
+                latest.into_iter().for_each(|latest| cx.see(latest));
                 self.works(cx, None, true)
             }
             outcome => Progress::Ended(outcome),

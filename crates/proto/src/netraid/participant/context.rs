@@ -1,9 +1,9 @@
 //! What a participant is asked, what it may look at in a step, and what it asks for in turn.
 
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::seat::Stay;
 use crate::view::Groups;
-use base::{BrickId, GroupId, NodeId, Payload, Stamp, StreamId, Time, ViewNumber};
+use base::{BrickId, ClusterTime, GroupId, NodeId, Payload, Stamp, StreamId, Time, ViewNumber};
 use wire::disk::{Attempt, Command};
 use wire::{Contest, FragmentId, FragmentOutcome, Message, Packet, Service, Sight, Span};
 
@@ -32,6 +32,8 @@ pub struct Context<'a> {
     pub groups: &'a Groups,
     /// Whether the brick's lease is in force.
     pub leased: bool,
+    /// The latest time of a stamp that may be taken.
+    pub stamps_until: ClusterTime,
     /// Takes what is asked for.
     pub fx: &'a mut Vec<Effect>,
     pub counters: &'a mut Counters,
@@ -52,6 +54,16 @@ impl Context<'_> {
     ) {
         let packet = Packet { message, payload };
         self.fx.push(Effect::Answer { to, stream: service.stream, stay, packet });
+    }
+
+    /// Whether the stamp is further ahead of the cluster's time than any that an honest writer draws. A member has nothing to do with such a
+    /// one: on a block, or as the floor below which all writes are refused, it would keep honest writers out.
+    pub(super) fn is_far_ahead(&mut self, stamp: Stamp) -> bool {
+        let is_far_ahead = stamp.time() > self.stamps_until;
+        if is_far_ahead {
+            self.counters.count(Counter::StampFarAheadOfTheClusterRefused);
+        }
+        is_far_ahead
     }
 
     pub(super) fn store(&mut self, command: Command) {

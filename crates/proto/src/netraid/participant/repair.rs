@@ -40,7 +40,8 @@ pub(super) fn begin(writes: &mut Writes, jobs: &mut Jobs, at: &mut Around<'_, '_
         && (1..=32).contains(&request.width)
         && request.content.len() == bytes
         && request.stamps.len() == request.span.count as usize * usize::from(request.width);
-    if !takes || !fits || writes.undecided().overlapping(request.span).next().is_some() {
+    let is_far_ahead = request.stamps.iter().any(|stamp| at.cx.is_far_ahead(*stamp));
+    if !takes || !fits || is_far_ahead || writes.undecided().overlapping(request.span).next().is_some() {
         return tell(jobs, at.cx, &request.told(), RepairOutcome::Refused);
     }
     let RepairRequest { group, span, width, .. } = request;

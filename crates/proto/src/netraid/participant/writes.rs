@@ -101,6 +101,10 @@ impl Writes {
             cx.counters.count(Counter::MalformedPrepareRefused);
             return answer(cx, &prepare, PrepareOutcome::Failed);
         }
+        if cx.is_far_ahead(prepare.write.stamp) {
+            // A moment later it may be taken: the cluster's time goes on.
+            return answer(cx, &prepare, PrepareOutcome::Busy);
+        }
         self.outcomes.raise_floor(prepare.request.client, floor);
         self.admit(at, prepare);
     }
@@ -460,6 +464,10 @@ impl Writes {
         // whoever asks asks again. Otherwise impatient readers of a busy block could keep its writers out for ever.
         if self.waiting.has(&key) && !matches!(asker, Asker::Looker(..)) {
             at.cx.counters.count(Counter::FateOfAWaitingWriteAsked);
+            return;
+        }
+        // What the making of a view asks about, other members have taken.
+        if !matches!(asker, Asker::View(..)) && at.cx.is_far_ahead(write.stamp) {
             return;
         }
         at.disk.look_here(at.cx, (write.span, width), false, Looking::Fate { asker, write, width });

@@ -8,7 +8,7 @@ use crate::netraid::outcome::{Fetched, Outcome, Written};
 use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::reconstruct::ReconstructOperation;
 use crate::netraid::write::WriteOperation;
-use base::{RequestId, Stamp, ViewNumber};
+use base::{ClusterTime, RequestId, Stamp, ViewNumber};
 use code::CodeError;
 use wire::{IoError, Message, Scope, Slots};
 
@@ -48,14 +48,15 @@ fn a_row_is_sent_when_its_parity_is_computed_and_under_a_stamp_of_then() {
     let mut script = script();
     script.begin(row());
     assert!(script.asked().is_empty(), "the parity is not there yet");
-    script.coordinator.shared().stamps.see(Stamp(2_000_000_000_000 << 8));
+    let (now, seen) = (script.coordinator.now(), Stamp(ClusterTime::FIRST.0 + 1_000_000 << 14));
+    script.coordinator.shared().stamps.see(now, seen);
     script.compute();
     let asked = script.asked();
     assert_eq!(Script::slots(&asked), [0, 1, 2]);
     assert_eq!(asked[2].payload, block(5 ^ 9));
     for asked in &asked {
         let Message::Prepare { write, .. } = &asked.message else { panic!("asked: {asked:?}") };
-        assert!(write.stamp > Stamp(2_000_000_000_000 << 8), "what was seen meanwhile is earlier");
+        assert!(write.stamp > seen, "what was seen meanwhile is earlier");
         script.takes(asked, 0, OLD);
     }
     assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));

@@ -8,7 +8,8 @@ use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::order::gate::{Work, ordered};
 use crate::netraid::outcome::{Fetched, Outcome};
 use crate::netraid::path::gw::{Content, Path};
-use base::{RequestId, Stamp, ViewNumber};
+use base::{ClusterTime, RequestId, Stamp, ViewNumber};
+use core::time::Duration;
 use wire::{Fate, Message, Order, ReadOutcome, ReadPolicy, Scope, Sight, Slots, VolumeInfo, WriteId};
 
 const OLD: u8 = 1;
@@ -114,8 +115,9 @@ fn a_writer_draws_a_stamp_later_than_all_versions() {
     let asked = script.asked();
     script.shows(&asked[0], OLD, &[], true);
     assert_eq!(read(&mut script), Some(OLD));
-    // Far ahead of this gateway's clock.
-    let (committed, staged) = (Stamp(u64::MAX >> 3), Stamp(u64::MAX >> 2));
+    // Far ahead of this gateway's clock, and not so far that no member would have taken them.
+    let later = |seconds| Stamp((ClusterTime::FIRST + Duration::from_secs(seconds)).0 << 14);
+    let (committed, staged) = (later(1200), later(2400));
     let origin = Origin { request: RequestId::default(), floor: 0, part: 0 };
     let path = Path::new(GROUP, span(FAMILY), Scope::Row, Content::Blocks(block(NEW)));
     script.begin(ordered(Order::Version, Work::Write { path, origin }));
