@@ -34,7 +34,7 @@ const fn program(name: &'static str, package: &'static str, why: &'static str) -
     Program { name, package, why }
 }
 
-const PROGRAMS: [Program; 19] = [
+const PROGRAMS: [Program; 20] = [
     program("fio", "fio", "real clients: random writes that are read back and compared; bench"),
     program("nbdkit", "nbdkit", "bench: another NBD server to compare with"),
     program("nbdinfo", "libnbd-bin", "real clients: what an export says of itself, plainly and over TLS"),
@@ -45,6 +45,7 @@ const PROGRAMS: [Program; 19] = [
     program("mkfs.ext4", "e2fsprogs", "real clients: a file system on a volume"),
     program("fsck.ext4", "e2fsprogs", "real clients: that file system checked after a brick was killed"),
     program("losetup", "mount", "real clients: that file system mounted"),
+    program("faketime", "faketime", "real clients: gateways whose clocks differ by hours"),
     program("strace", "strace", "bench: flushes for each acknowledged write"),
     program("node", "nodejs", "wasm: a seed run in wasm has the trace hash that it has natively"),
     program(PYTHON, "python3-venv", "retrieval: OR-tools judges the solver"),

@@ -2,11 +2,12 @@
 //!
 //! Reading order: [`cases`] (what is run), `volume` (the volume a case works on, and the brick that dies meanwhile), then a
 //! file a family: `nbd_tools`, `qemu`, `fio`, `filesystem` (each over three layouts, with and without a kill), `postgres`, `attach`,
-//! `tls`, `hostile` (what a client may never do to others), `broken` (disks and configurations), `objects` (by their names), `neighbours` (two releases in one
+//! `tls`, `hostile` (what a client may never do to others), `clocks` (machines whose clocks differ), `broken` (disks and configurations), `objects` (by their names), `neighbours` (two releases in one
 //! cluster).
 
 mod attach;
 mod broken;
+mod clocks;
 mod filesystem;
 mod fio;
 mod hostile;
@@ -85,7 +86,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 27] = [
+const OWN: [(&str, &[&str], Own); 28] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -101,6 +102,7 @@ const OWN: [(&str, &[&str], Own); 27] = [
     ("hostile/half-open-and-slow", &[], hostile::half_open_and_slow),
     ("hostile/garbage-to-daemons", &[], hostile::garbage_to_daemons),
     ("sectors/two-gateways-one-block", &[], hostile::two_gateways_one_block),
+    ("clocks/two-gateways-apart", &["faketime"], clocks::two_gateways_apart),
     ("broken/disk-cut-short", &[], broken::disk_cut_short),
     ("broken/disk-of-noise", &[], broken::disk_of_noise),
     ("broken/noise-in-data", &[], broken::noise_in_data),

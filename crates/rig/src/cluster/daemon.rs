@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+/// Debian's package `faketime`; the loader puts the machine's folder in the place of `$LIB`.
+const FAKETIME: &str = "/usr/$LIB/faketime/libfaketime.so.1";
 const READY_LIMIT: Duration = Duration::from_secs(40);
 const END_LIMIT: Duration = Duration::from_secs(15);
 
@@ -18,6 +20,8 @@ pub enum Wrapper {
     CountFlushes,
     /// Puts it into a network namespace.
     Namespace(String),
+    /// Its wall clock is so many seconds ahead of the machine's, or behind it; its other clocks are the machine's.
+    Clock { ahead_s: i64 },
 }
 
 /// How a daemon is started, each time.
@@ -89,7 +93,7 @@ impl Daemon {
         match &self.start.wrapper {
             Some(Wrapper::CountFlushes) => process::children(pid).first().copied().unwrap_or(pid),
             // `ip netns exec` becomes the program that it runs.
-            Some(Wrapper::Namespace(_)) | None => pid,
+            Some(Wrapper::Namespace(_) | Wrapper::Clock { .. }) | None => pid,
         }
     }
 
@@ -184,6 +188,7 @@ impl Daemon {
                 command.args(["netns", "exec", namespace]).arg(&self.start.binary);
                 command
             }
+            Some(Wrapper::Clock { .. }) => Command::new(&self.start.binary),
             Some(Wrapper::CountFlushes) => {
                 let mut command = Command::new("strace");
                 command.args([
@@ -201,6 +206,12 @@ impl Daemon {
         };
         command.args(&self.start.arguments);
         super::own_environment(&mut command);
+        if let Some(Wrapper::Clock { ahead_s }) = &self.start.wrapper {
+            // The program `faketime` would be a process around it.
+            command.env("LD_PRELOAD", FAKETIME);
+            command.env("FAKETIME", format!("{ahead_s:+}s"));
+            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
         command
     }
 }

@@ -71,6 +71,8 @@ pub struct Spec {
     /// `auto`, `io_uring` or `plain`.
     pub io: &'static str,
     pub gateways: usize,
+    /// By how many seconds the wall clocks of gateways are ahead of the machine's; those of further gateways are right.
+    pub gateway_clocks_s: Vec<i64>,
     /// Whether each gateway stands beside the brick of its number: data paths `coord` and `amongst`.
     pub beside: bool,
     /// Whether daemons speak TLS to each other.
@@ -113,6 +115,7 @@ impl Default for Spec {
             destage_bytes: None,
             io: "auto",
             gateways: 1,
+            gateway_clocks_s: Vec::new(),
             beside: false,
             tls: false,
             nbd_tls: false,
@@ -272,6 +275,8 @@ impl Cluster {
         }
         let mut arguments = words(&["gateway", "--config", text(&config)?]);
         arguments.extend(self.metrics_words(spec)?);
+        let clock = spec.gateway_clocks_s.get(number).filter(|ahead_s| **ahead_s != 0);
+        let wrapper = wrapper.or(clock.map(|ahead_s| Wrapper::Clock { ahead_s: *ahead_s }));
         let daemon = self.launch(name, arguments, wrapper)?;
         self.gateways.push(Gateway { daemon, nbd_port, socket, port });
         Ok(())
