@@ -259,10 +259,13 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    pub(crate) const TODAY: Date = Date { name: "2026-11-28", since_1970_s: 1_795_824_000 };
+    /// Where measurements begin: another date would turn the platters of their drives a little further, and so change the last digits of
+    /// published figures and nothing else.
+    pub(crate) const EPOCH: Date = Date { name: "1970-01-01", since_1970_s: 1 };
     /// Each with what may wrap there.
     const ALL: [Date; 5] = [
-        Date::TODAY,
+        // The day on which this was written.
+        Date { name: "2026-11-28", since_1970_s: 1_795_824_000 },
         // Seconds of 31 bits.
         Date { name: "2038-01-19", since_1970_s: 2_147_483_640 },
         // Units of 1.024 us of 51 bits.

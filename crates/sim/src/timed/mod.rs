@@ -782,7 +782,7 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
             rebuild_bytes_per_second: wire::Care::default().rebuild_bytes_per_second,
             scrub_interval_s: 0,
         },
-        clocks: Clocks::exact(Date::TODAY),
+        clocks: Clocks::exact(Date::EPOCH),
         turns: Turns::default(),
         shares: Shares::default(),
         intrigues: Intrigues::default(),
