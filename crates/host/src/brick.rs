@@ -9,14 +9,19 @@ use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, DISKS, Driver, EMULATION, Role, WORKERS, World, draw_id};
 use crate::workers::Workers;
 use crate::{BrickOptions, HostError, OnReady, Ready, Shutdown};
-use base::{NodeId, Time};
+use base::{BrickId, NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::{Brick, BrickConfig};
 use proto::fair::Shares;
 use proto::seat::Turns;
 use std::time::{Duration, Instant};
 use store::{Limits, Stats, Store, StoreConfig};
-use wire::{BrickStatus, CatchUp, Durability, Health};
+use wire::{BrickStatus, CatchUp, Durability, Health, Standing};
+
+/// Between two looks of a process that stands still at whether it is to end.
+const LOOK: Duration = Duration::from_millis(200);
+/// For so long a process that is ousted still tells the directory so: a few heartbeats.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered. Where a disk's file system is full
 /// it waits for room, and begins anew as after a restart.
@@ -40,9 +45,20 @@ pub fn run_brick(
         match run_once(&mut options, shutdown, pauses.next(), meter.clone(), Box::new(tell)) {
             Err(HostError::DiskFull { .. }) if !shutdown.is_requested() => pauses.ran(began.elapsed()),
             Err(HostError::DiskFull { .. }) => return Ok(()),
+            Err(error @ HostError::Ousted { .. }) => return Err(stand_still(error, shutdown)),
             other => return other,
         }
     }
+}
+
+/// Waits until the shutdown is requested. Whoever supervises this process would start it anew, as the later one of the two, and the
+/// two would oust each other for ever.
+fn stand_still(error: HostError, shutdown: &Shutdown) -> HostError {
+    tracing::error!("{error}");
+    while !shutdown.is_requested() {
+        std::thread::sleep(LOOK);
+    }
+    error
 }
 
 /// Ends with [`HostError::DiskFull`] when a disk was full and has room again, `pause` later at the earliest.
@@ -96,6 +112,9 @@ fn run_once(
         names,
         on_ready: Some((on_ready, ready)),
         full,
+        standing: Standing::Waits,
+        ousted: None,
+        id: options.id,
     };
     Driver::new(core, peers, machine, role, meter).run()
 }
@@ -151,6 +170,35 @@ struct BrickRole<'a> {
     /// Whom to tell, and what, once the disks are recovered.
     on_ready: Option<(OnReady<'a>, Ready)>,
     full: Full,
+    /// What the directory said of this run, as the log has it.
+    standing: Standing,
+    /// Since when it is known that this process does not count any more.
+    ousted: Option<Time>,
+    id: BrickId,
+}
+
+impl BrickRole<'_> {
+    /// What the directory says of this process and its disks goes to the log when it changes.
+    fn log_standing(&mut self, brick: &Brick, now: Time) {
+        if *brick.standing() == self.standing {
+            return;
+        }
+        self.standing = brick.standing().clone();
+        match &self.standing {
+            Standing::Untold | Standing::Waits => {}
+            Standing::Stands { behind, .. } if behind.is_empty() => {}
+            Standing::Stands { behind, .. } => tracing::error!(
+                groups = behind.len(),
+                "a disk is older than what this brick had told of it, so its groups go on without it and every block is compared \
+                 ({})",
+                self.names
+            ),
+            Standing::Ousted { by } => {
+                tracing::error!(run = by, "another process runs under this brick's id, and counts instead");
+                self.ousted.get_or_insert(now);
+            }
+        }
+    }
 }
 
 /// What it does about a disk whose file system is full.
@@ -235,6 +283,9 @@ impl Role for BrickRole<'_> {
     }
 
     fn breaks_off(&mut self, now: Time) -> Option<HostError> {
+        if self.ousted.is_some_and(|since| now > since + FAREWELL) {
+            return Some(HostError::Ousted { brick: self.id });
+        }
         let is_over = self.full.wait.as_mut().is_some_and(|wait| wait.is_over(now));
         let disk = self.engine.full_disk().filter(|_| is_over)?;
         Some(HostError::DiskFull { path: disk.path().to_owned() })
@@ -248,6 +299,7 @@ impl Role for BrickRole<'_> {
             publish_heads(machine, now, meter);
         }
         if let Some(brick) = machine.brick() {
+            self.log_standing(brick, now);
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
             meter.counters(brick.counters());
             publish_care(brick.status(), meter);

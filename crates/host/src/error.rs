@@ -37,6 +37,12 @@ pub enum HostError {
     /// A disk whose file system was full, and has room again: the brick begins anew.
     #[error("disk '{}': {}", path.display(), wire::DISK_FULL)]
     DiskFull { path: PathBuf },
+    /// Another process runs under the brick's id, and counts in its stead.
+    #[error(
+        "another process runs under the id of {brick} with a copy of its disks, and counts in its stead: this one serves \
+         nothing any more. Stop one of the two, and do not start copies of a brick's disks"
+    )]
+    Ousted { brick: base::BrickId },
     /// Emulated disks that cannot be.
     #[error(transparent)]
     Emulation(#[from] crate::disk::emulated::SettingsError),

@@ -419,6 +419,8 @@ impl<B: Backing> BrickNode<B> {
         }
         if let Phase::Running(brick) = &mut self.phase {
             brick.set_space(capacity, used, fullest, unreadable);
+            let journals = self.stores.iter().map(|store| store.stats().journal);
+            brick.set_journals(journals.map(|journal| (journal.found_bytes, journal.durable_bytes)));
         }
     }
 }

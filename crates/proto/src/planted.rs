@@ -8,6 +8,10 @@ use wire::{GroupView, PrepareOutcome};
 pub enum Plant {
     /// A brick works on requests under any view once it has one.
     FencingOff,
+    /// Nobody notices that a disk is older than what was told of it.
+    OldDiskUnnoticed,
+    /// The directory acts on a store that is older than what bricks know.
+    OldStoreUnnoticed,
     /// A member takes a write whatever stamps are there.
     TimestampCheckOff,
     /// A gateway whose write was refused for a later stamp draws stamps as before.
@@ -47,6 +51,8 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
     match plant {
         None => SOUND,
         Some(Plant::FencingOff) => &FencingOff,
+        Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
+        Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
         Some(Plant::TimestampCheckOff) => &TimestampCheckOff,
         Some(Plant::LaterStampsUnseen) => &LaterStampsUnseen,
         Some(Plant::ResyncSkipsABlock) => &ResyncSkipsABlock,
@@ -72,6 +78,28 @@ struct FencingOff;
 impl Rules for FencingOff {
     fn works_under(&self, _is_in_force: bool) -> bool {
         true
+    }
+}
+
+#[derive(Debug)]
+struct OldDiskUnnoticed;
+
+impl Rules for OldDiskUnnoticed {
+    fn doubts(&self, _may_lack: bool) -> bool {
+        false
+    }
+
+    fn is_old_disk(&self, _ends_before: bool) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct OldStoreUnnoticed;
+
+impl Rules for OldStoreUnnoticed {
+    fn refuses_as_old(&self, _is_old: bool) -> bool {
+        false
     }
 }
 

@@ -12,6 +12,21 @@ pub trait Rules: Debug + Sync {
         is_in_force
     }
 
+    /// Whether a brick keeps still about a group, by whether its disks may lack what it promised.
+    fn doubts(&self, may_lack: bool) -> bool {
+        may_lack
+    }
+
+    /// Whether the directory takes a brick's disk for an old one, by whether its journal ends before what was told of it.
+    fn is_old_disk(&self, ends_before: bool) -> bool {
+        ends_before
+    }
+
+    /// Whether the directory keeps still, by whether a brick knows of a later map than its store holds.
+    fn refuses_as_old(&self, is_old: bool) -> bool {
+        is_old
+    }
+
     /// What a member answers a write, by what the stamps that are there say of it.
     fn verdict(&self, by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
         by_stamps

@@ -95,12 +95,19 @@ impl Log {
 
     pub(crate) fn stats(&self) -> JournalStats {
         let (used_bytes, capacity_bytes) = (self.journal.used(), self.journal.capacity());
-        JournalStats { used_bytes, capacity_bytes, ..self.stats }
+        JournalStats {
+            used_bytes,
+            capacity_bytes,
+            head_bytes: self.journal.head(),
+            durable_bytes: self.journal.durable(),
+            ..self.stats
+        }
     }
 
     /// Recovery ended at `head`: the next frame begins there, in the place of a torn one if there was one.
     pub(crate) fn resume_at(&mut self, head: u64, has_torn_tail: bool) {
         self.journal.resume_at(head);
+        self.stats.found_bytes = head;
         self.stats.torn_tails = u64::from(has_torn_tail);
     }
 

@@ -54,6 +54,11 @@ impl Journal {
         self.head
     }
 
+    /// Frames before this are on stable storage.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable
+    }
+
     /// All frames are on stable storage.
     pub(crate) fn set_durable(&mut self) {
         self.durable = self.head;

@@ -47,6 +47,12 @@ pub struct JournalStats {
     pub direct_blocks: u64,
     /// Whether the journal's last frame was found torn when the disk was opened: 1 or 0.
     pub torn_tails: u64,
+    /// Where the journal ended when the disk was opened, in bytes that were ever written to it.
+    pub found_bytes: u64,
+    /// All bytes that were ever written to it, or are being written.
+    pub head_bytes: u64,
+    /// What of the bytes that were ever written to it is on stable storage. It only grows, also from one opening to the next.
+    pub durable_bytes: u64,
 }
 
 /// Reads of blocks.

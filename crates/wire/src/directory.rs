@@ -114,6 +114,59 @@ pub struct Orders {
     pub is_slow: bool,
     /// The streams, where it knows another version of them.
     pub streams: Option<StreamTable>,
+    /// The run to which this is said: two processes with one id may hear each other's answers. 0 from earlier releases.
+    pub run: u64,
+    /// Whether its run is the one that counts, and what of its disks does.
+    pub standing: Standing,
+}
+
+/// What the directory says to one run of a brick's process: a brick serves nothing of what it recovered before it knows.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Standing {
+    /// Nothing: the directory is of an earlier release.
+    #[default]
+    Untold,
+    /// It is not decided yet.
+    Waits,
+    /// This run counts.
+    Stands {
+        /// Its number among the brick's runs.
+        incarnation: u64,
+        /// Groups whose latest writes its disks lack: under views up to these it neither serves them nor speaks for them.
+        behind: Vec<(GroupId, ViewNumber)>,
+    },
+    /// A later run of the same brick counts, and this one must serve nothing.
+    Ousted {
+        /// The number of the one that counts.
+        by: u64,
+    },
+}
+
+/// One run of a brick's process, and how far the journals of its disks are.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Run {
+    /// Drawn at its start.
+    pub number: u64,
+    /// What the directory gave it among the brick's runs; 0 before.
+    pub incarnation: u64,
+    /// The incarnation that counts in its stead; 0 where it was not told of one.
+    pub ousted_by: u64,
+    /// A disk each; none of a brick of an earlier release.
+    pub journals: Vec<JournalReport>,
+    /// The newest version of the cluster's map of which it ever heard, also before it started.
+    pub newest_known: u64,
+}
+
+/// How far a disk's journal is, in bytes that were ever written to it. It only grows, so that a disk whose journal ends
+/// before what was told of it is an older copy, or has lost writes that it called durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct JournalReport {
+    /// The disk's identity.
+    pub disk: u64,
+    /// Where its journal ended when it was opened.
+    pub found: u64,
+    /// Everything before is on stable storage.
+    pub durable: u64,
 }
 
 /// How a brick finds itself, by what it measures: medians of the latest samples, in microseconds.
@@ -265,6 +318,8 @@ pub struct BrickStatus {
     pub health: Health,
     /// How durable writes reach stable storage, a disk each in their order.
     pub durability: Vec<Durability>,
+    /// Which run of the brick says this.
+    pub run: Run,
 }
 
 /// A brick's room for data.
@@ -704,7 +759,10 @@ impl Wire for VolumeInfo {
 
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active });
-wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams });
+wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing });
+wire_enum!(Standing { 0 => Untold, 1 => Waits, 2 => Stands { incarnation, behind }, 3 => Ousted { by } });
+wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known });
+wire_struct!(JournalReport { disk, found, durable });
 wire_struct!(Health { write_us, read_us, late_us, round_trip_us });
 wire_struct!(Observed { brick, is_slow, prepare_us, others_us });
 wire_struct!(SlowEntry { is_out, since_ms, why, relapses, hold_s, well_ms });
@@ -739,7 +797,8 @@ wire_struct!(BrickStatus {
     scrub,
     rot,
     health,
-    durability
+    durability;
+    since 20: run
 });
 wire_struct!(Space { capacity_bytes, used_bytes, fullest_percent });
 wire_struct!(GroupProgress { catching_up, left, merged });

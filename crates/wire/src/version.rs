@@ -20,7 +20,8 @@ impl Version {
     /// that are decided together; 12 fragments of objects; 13 their names and versions;
     /// 14 fragments that are made again; 15 versions of objects that share fragments; 16 puts that go on after
     /// an interruption; 17 fragments that are moved to bricks with more room; 18 streams of buckets;
-    /// 19 patches that go on after an interruption; 20 the time of the cluster.
+    /// 19 patches that go on after an interruption; 20 the time of the cluster, how far the journals of a brick's
+    /// disks are, and whether its run stands.
     pub const CURRENT: Version = Version(20);
 
     /// From this one on daemons tell the directory what they speak.

@@ -41,7 +41,7 @@ pub fn run_directory(
         core,
         peers,
         machine,
-        DirectoryRole { store, shards, transactions: 0, index_transactions: 0 },
+        DirectoryRole { store, shards, transactions: 0, index_transactions: 0, alarms: Vec::new() },
         meter,
     )
     .run()
@@ -61,6 +61,18 @@ struct DirectoryRole {
     shards: Shards,
     transactions: u64,
     index_transactions: u64,
+    /// What is wrong, as the log has it.
+    alarms: Vec<String>,
+}
+
+impl DirectoryRole {
+    /// What is wrong goes to the log once.
+    fn log_alarms(&mut self, machine: &Directory, now: Time) {
+        let alarms = machine.alarms(now);
+        let new = alarms.iter().filter(|alarm| !self.alarms.contains(alarm));
+        new.for_each(|alarm| tracing::error!("{alarm}"));
+        self.alarms = alarms;
+    }
 }
 
 impl Role for DirectoryRole {
@@ -91,7 +103,8 @@ impl Role for DirectoryRole {
         }
     }
 
-    fn measure(&mut self, machine: &Directory, _now: Time, meter: &mut Meter) {
+    fn measure(&mut self, machine: &Directory, now: Time, meter: &mut Meter) {
+        self.log_alarms(machine, now);
         meter.counter("brickwork_directory_transactions_total", self.transactions);
         meter.counter("brickwork_index_transactions_total", self.index_transactions);
         meter.counters(machine.counters());

@@ -9,11 +9,12 @@ use super::{Brick, BrickConfig, BrickEffect, reply};
 use crate::counters::Counter;
 use crate::netraid::participant::{Asker, FoundFate};
 use base::{BrickId, ClusterClock, ClusterTime, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
 use wire::{
-    BrickStatus, Decision, Fate, GroupView, IndexReply, Message, OPERATIONS_MAX, Orders, Version, Wire,
-    WriteId,
+    BrickStatus, Decision, Fate, GroupView, IndexReply, Message, OPERATIONS_MAX, Orders, Run, Standing,
+    Version, Wire, WriteId,
 };
 
 /// What follows when a note is durable.
@@ -26,6 +27,7 @@ enum Note {
     Dropped { group: GroupId },
     Scrubbed,
     Disks(Vec<u64>),
+    Newest,
 }
 
 /// A note of a group, and what follows it. It waits until all that was decided before is durable on every disk: a crash
@@ -49,8 +51,20 @@ enum Unnoted {
     Dropped(GroupId),
 }
 
+/// A run that does not count yet asks again so soon: its groups wait for it.
+const WAITING: Duration = Duration::from_millis(100);
+
 /// The number of the last scrub that was asked for and is done.
 const SCRUBBED_KEY: &[u8] = b"c";
+
+/// The newest version of the cluster's map of which it ever heard.
+const NEWEST_KEY: &[u8] = b"n";
+
+/// The newest version of the map that the notes name.
+fn newest_known(notes: &[(Vec<u8>, Vec<u8>)]) -> u64 {
+    let note = notes.iter().find(|(key, _)| key == NEWEST_KEY);
+    note.and_then(|(_, value)| u64::from_bytes(value).ok()).unwrap_or(0)
+}
 
 /// The identities of the disks on which the groups' blocks are.
 const DISKS_KEY: &[u8] = b"d";
@@ -97,6 +111,8 @@ pub(super) struct Membership {
     unnoted: Vec<(Option<Token>, Unnoted)>,
     resolving: BTreeMap<u64, Resolving>,
     serial: u64,
+    /// What the directory says of this run, and the heartbeat that it answered with that.
+    standing: (Time, Standing),
 }
 
 impl Membership {
@@ -107,6 +123,7 @@ impl Membership {
                 address: config.address,
                 labels: config.labels,
                 durability: config.durability,
+                run: Run { number: config.run, newest_known: newest_known(notes), ..Run::default() },
                 ..BrickStatus::default()
             },
             noted_disks: noted_disks(notes),
@@ -121,6 +138,7 @@ impl Membership {
             unnoted: Vec::new(),
             resolving: BTreeMap::new(),
             serial: 0,
+            standing: (Time::ZERO, Standing::Waits),
         }
     }
 
@@ -144,6 +162,11 @@ impl Membership {
         if time.is_valid() {
             self.clock.get_or_insert(ClusterClock::new(now, time)).hear(now, time);
         }
+    }
+
+    /// Whether this run may count on a lease.
+    fn counts(&self) -> bool {
+        matches!(self.standing(), Standing::Untold | Standing::Stands { .. })
     }
 
     fn is_barrier(&self, token: Token) -> bool {
@@ -181,6 +204,11 @@ impl Membership {
     /// What is known of a group has changed, and is noted with the next heartbeat.
     pub(super) fn note_later(&mut self, group: GroupId) {
         self.unnoted.push((None, Unnoted::Group(group)));
+    }
+
+    /// What the directory says of this run.
+    pub(super) fn standing(&self) -> &Standing {
+        &self.standing.1
     }
 
     /// Whether notes are under way, or to be written again.
@@ -311,8 +339,15 @@ impl Brick {
         orders: Orders,
         fx: &mut Vec<BrickEffect>,
     ) {
-        self.membership.lease.extend(now, sent, lease_ns);
-        let Orders { families, left, bricks, care, is_slow, streams } = orders;
+        let Orders { families, left, bricks, care, is_slow, streams, run, standing } = orders;
+        if run != self.membership.status.run.number && standing != Standing::Untold {
+            return self.counters.count(Counter::AnswerToAnotherRunIgnored);
+        }
+        self.on_standing(now, sent, standing);
+        if self.membership.counts() {
+            self.membership.lease.extend(now, sent, lease_ns);
+        }
+        self.note_newest(version, fx);
         self.vitals.on_heartbeat_done(now, sent, is_slow);
         if let Some(table) = streams {
             self.on_streams(now, table, fx);
@@ -343,6 +378,49 @@ impl Brick {
             self.membership.lease.heartbeat_at(now);
         } else {
             self.membership.learning = Some((version, tokens));
+        }
+    }
+
+    /// The directory says whether this run of the brick counts, and in which groups its disks lag.
+    fn on_standing(&mut self, now: Time, sent: Time, standing: Standing) {
+        let (last, before) = &self.membership.standing;
+        if sent < *last || sent > now || matches!(before, Standing::Ousted { .. }) {
+            return;
+        }
+        match &standing {
+            Standing::Waits => {
+                if *before == Standing::Waits {
+                    self.membership.lease.heartbeat_by(now + WAITING);
+                }
+                return;
+            }
+            Standing::Untold => self.groups.settle_doubts(&[]),
+            Standing::Stands { incarnation, behind } => {
+                self.membership.status.run.incarnation = *incarnation;
+                match before {
+                    Standing::Stands { .. } => self.groups.doubt(behind),
+                    _ => self.groups.settle_doubts(behind),
+                }
+                if !behind.is_empty() {
+                    self.counters.count(Counter::GroupsHeldBackForAnOldDisk);
+                }
+            }
+            Standing::Ousted { by } => {
+                self.membership.status.run.ousted_by = *by;
+                self.membership.lease = Lease::new(now);
+                self.groups.doubt_all();
+                self.counters.count(Counter::RunOustedByALaterOne);
+            }
+        }
+        self.membership.standing = (sent, standing);
+    }
+
+    /// A directory that comes back with an older store is known by this.
+    fn note_newest(&mut self, version: u64, fx: &mut Vec<BrickEffect>) {
+        let newest = &mut self.membership.status.run.newest_known;
+        if version > *newest {
+            *newest = version;
+            self.put_note((NEWEST_KEY.to_vec(), Some(version.to_bytes())), Note::Newest, fx);
         }
     }
 
@@ -379,7 +457,8 @@ impl Brick {
 
     fn on_fence(&mut self, now: Time, view: &GroupView, speaks: bool, fx: &mut Vec<BrickEffect>) {
         // With its disks it has lost what it took: its silence about a write would be taken for a refusal.
-        if speaks && self.groups.active(view.group).is_none() {
+        let may_lack = self.groups.active(view.group).is_none() || self.groups.is_doubted(view.group);
+        if speaks && may_lack {
             return self.counters.count(Counter::FenceNotAnsweredForWantOfMemory);
         }
         let began = self.groups.active(view.group).is_some_and(|active| active.number == view.number);
@@ -405,7 +484,7 @@ impl Brick {
         fx: &mut Vec<BrickEffect>,
     ) {
         let valid = writes.iter().all(|(write, width)| write.span.is_valid() && (1..=32).contains(width));
-        if !valid || self.groups.promised(group) != number {
+        if !valid || self.groups.promised(group) != number || self.groups.is_doubted(group) {
             return;
         }
         self.membership.serial += 1;
@@ -556,7 +635,7 @@ impl Brick {
             Note::Dropped { group } if !durable => {
                 self.membership.unnoted.push((Some(token), Unnoted::Dropped(group)));
             }
-            Note::Scrubbed | Note::Disks(_) if !durable => {}
+            Note::Scrubbed | Note::Disks(_) | Note::Newest if !durable => {}
             Note::Fence { group, number, doubts } => {
                 reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
             }
@@ -565,7 +644,7 @@ impl Brick {
             }
             Note::Learned { .. } | Note::Family { .. } => self.learned(token),
             Note::Dropped { group } => self.maintenance.on_dropped(group),
-            Note::Scrubbed => {}
+            Note::Scrubbed | Note::Newest => {}
             Note::Disks(disks) => self.membership.noted_disks = Some(disks),
         }
     }

@@ -50,8 +50,8 @@ use tokens::Asker as StoreAsker;
 use vitals::Vitals;
 use wire::object::{Pack, VERSIONS_MAX};
 use wire::{
-    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, FragmentId, FragmentOutcome, GroupView, Message,
-    OPERATIONS_MAX, Packet, Service, Span, Wait, disk,
+    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, FragmentId, FragmentOutcome, GroupView,
+    JournalReport, Message, OPERATIONS_MAX, Packet, Service, Span, Standing, Wait, disk,
 };
 
 /// What happens to a brick.
@@ -241,6 +241,23 @@ impl Brick {
             self.lost = self.groups.bury_all();
             self.lost.iter().for_each(|view| self.membership.note_later(view.group));
         }
+    }
+
+    /// How far the journals of its disks are: `(found, durable)` each, in order.
+    pub fn set_journals(&mut self, ends: impl Iterator<Item = (u64, u64)>) {
+        let BrickStatus { disks, run, .. } = &mut self.membership.status;
+        run.journals.clear();
+        let reports = disks.iter().zip(ends).map(|(disk, (found, durable))| JournalReport {
+            disk: *disk,
+            found,
+            durable,
+        });
+        run.journals.extend(reports);
+    }
+
+    /// What the directory says of this run of the brick.
+    pub fn standing(&self) -> &Standing {
+        self.membership.standing()
     }
 
     /// What its disks say of themselves, for the next heartbeat.

@@ -582,3 +582,65 @@ fn stamps_far_ahead_of_the_cluster_are_not_taken_prepared_sealed_or_repaired() {
     bench.write_under(1, 4, near);
     assert!(!bench.asked.is_empty(), "a write a little ahead is looked at");
 }
+
+/// What the directory says of the brick's run, with a lease.
+fn told(standing: wire::Standing, sent: Time) -> Message {
+    let orders = Box::new(wire::Orders { standing, ..wire::Orders::default() });
+    let (views, deleted) = (Vec::new(), Vec::new());
+    let time = ClusterTime::FIRST;
+    Message::HeartbeatDone { sent, version: 0, lease_ns: 2_000_000_000, views, deleted, orders, time }
+}
+
+/// A brick that begins anew on what another one noted.
+fn begun_anew() -> Bench {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    Bench::new(1, bench.notes)
+}
+
+#[test]
+fn what_was_recovered_is_not_served_before_it_is_known_whether_it_is_old() {
+    let mut bench = begun_anew();
+    let serves = |bench: &Bench| bench.brick.groups().serves(GROUP, ViewNumber(1));
+    assert_eq!(serves(&bench), Err(None));
+    bench.tell(Message::Fence { view: view(2, 3), speaks: true });
+    bench.answer_all();
+    assert!(!bench.has_sent(is_fenced), "its silence about a write could be for want of it");
+    bench.tell(told(wire::Standing::Waits, NOW));
+    assert!(serves(&bench).is_err() && !bench.brick.is_leased(NOW));
+    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
+    assert!(serves(&bench).is_ok() && bench.brick.is_leased(NOW));
+}
+
+#[test]
+fn an_old_disk_serves_nothing_and_says_nothing_until_it_joins_anew() {
+    let mut bench = begun_anew();
+    let behind = vec![(GROUP, ViewNumber(1))];
+    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind }, NOW));
+    assert!(bench.brick.groups().serves(GROUP, ViewNumber(1)).is_err());
+    assert!(bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err());
+    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
+    assert!(bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err(), "it has not been left out yet");
+    bench.tell(Message::Fence { view: view(2, 3), speaks: true });
+    bench.tell(Message::Activate { view: view(2, 3), commits: Vec::new(), aborts: Vec::new() });
+    bench.answer_all();
+    assert!(!bench.has_sent(is_fenced) && !bench.has_sent(is_activated), "that view counts on what it lacks");
+    let joins = GroupView { joining: Slots(1), ..view(3, 2) };
+    bench.tell(Message::Fence { view: joins.clone(), speaks: false });
+    bench.tell(Message::Activate { view: joins, commits: Vec::new(), aborts: Vec::new() });
+    bench.answer_all();
+    assert!(bench.has_sent(is_activated));
+    assert!(bench.brick.groups().takes(GROUP, ViewNumber(3)).is_ok());
+}
+
+#[test]
+fn a_run_that_is_ousted_serves_nothing_ever_again() {
+    let mut bench = begun_anew();
+    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
+    bench.tell(told(wire::Standing::Ousted { by: 3 }, NOW));
+    assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err());
+    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
+    bench.tell(Message::Activate { view: view(4, 3), commits: Vec::new(), aborts: Vec::new() });
+    assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(4)).is_err());
+}

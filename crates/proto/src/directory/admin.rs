@@ -20,6 +20,9 @@ impl Desk {
         if let Some(result) = self.read(now, &request) {
             return answer(fx, asker, result);
         }
+        if let Some(refusal) = self.cluster.age.refusal(self.cluster.records.counts.version) {
+            return answer(fx, asker, Err(refusal));
+        }
         if let Some(refusal) = self.cluster.store.refusal() {
             // Who waits is told when what it has begun is stored, or when that takes too long.
             if !self.waits(asker) {

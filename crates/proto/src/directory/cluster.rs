@@ -1,10 +1,12 @@
 //! The cluster as the directory knows it: its records and what is on its way to the store, leases, gateways. All parts of
 //! the directory look at this; none of it knows of them.
 
+use super::age::Age;
 use super::event::{DirectoryConfig, DirectoryEffect, Put, send};
 use super::gateways::Gateways;
 use super::leases::Leases;
 use super::records::Records;
+use super::runs::Runs;
 use super::store::{After, Asker, Store, Write};
 use super::streams::Streams;
 use super::time::Timekeeper;
@@ -27,6 +29,8 @@ pub(super) struct Cluster {
     pub(super) records: Records,
     pub(super) store: Store,
     pub(super) leases: Leases,
+    pub(super) runs: Runs,
+    pub(super) age: Age,
     pub(super) gateways: Gateways,
     /// The time of the cluster.
     pub(super) time: Timekeeper,
@@ -44,6 +48,8 @@ impl Cluster {
         let time = Timekeeper::new(now, records.time_at_start(now).unwrap_or(config.first_time));
         Cluster {
             leases: Leases::new(&config, now),
+            runs: Runs::new(now),
+            age: Age::new(now),
             store: Store::new(records.counts.version),
             streams: Streams::new(&records),
             config,
@@ -229,6 +235,11 @@ impl Cluster {
     /// What the brick said last.
     pub(super) fn status(&self, brick: BrickId) -> Option<&BrickStatus> {
         self.leases.get(brick).map(|lease| &lease.status)
+    }
+
+    /// Whether the store is older than what bricks know, or may be.
+    pub(super) fn holds_still(&self, now: Time) -> bool {
+        self.age.holds_still(now, &self.records.bricks)
     }
 
     // ---- publishing ----

@@ -2,11 +2,11 @@
 
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, send};
+use super::runs;
 use super::views::Views;
 use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
-use std::collections::BTreeSet;
-use wire::{BrickStatus, Family, GroupView, Message, Orders, StreamReport, Version};
+use wire::{BrickStatus, Family, GroupView, Message, Orders, Standing, StreamReport, Version};
 
 pub(super) struct Heartbeat {
     pub(super) from: BrickId,
@@ -28,10 +28,22 @@ pub(super) fn on_heartbeat(
     fx: &mut Vec<DirectoryEffect>,
 ) {
     let Heartbeat { from, sent, known, status, streams, speaks } = heartbeat;
-    let Some(record) = cluster.records.bricks.get_mut(&from) else {
+    if !cluster.records.bricks.contains_key(&from) {
         return cluster.counters.count(Counter::HeartbeatOfABrickThatWasNeverAdmitted);
-    };
+    }
     cluster.bricks_speak.insert(from, speaks);
+    let knows = status.run.newest_known;
+    let is_later = cluster.rules.refuses_as_old(knows > cluster.records.counts.version);
+    cluster.age.hear(from, is_later.then_some(knows));
+    if cluster.age.is_old() {
+        dismiss(cluster, now, from, (sent, status.run.number), Standing::Waits, fx);
+        return cluster.leases.on_heartbeat((now, sent), from, status, false);
+    }
+    let verdict = runs::on_run(cluster, now, from, (&status.run, &status.address), fx);
+    if !verdict.counts() {
+        return dismiss(cluster, now, from, (sent, status.run.number), verdict.standing(Vec::new()), fx);
+    }
+    let Some(record) = cluster.records.bricks.get_mut(&from) else { return };
     if !record.fits(&status) {
         record.address.clone_from(&status.address);
         record.labels.clone_from(&status.labels);
@@ -39,7 +51,8 @@ pub(super) fn on_heartbeat(
         cluster.put(vec![put], Vec::new(), fx);
         cluster.publish_addresses(fx);
     }
-    let has_lost = on_disks(cluster, now, from, &status.disks, fx);
+    let lags = on_behind(cluster, now, from, fx);
+    let has_lost = on_disks(cluster, now, from, &status.disks, fx) || lags;
     on_left(cluster, from, &status.groups.left, fx);
     let views = cluster.records.groups.values().filter(|group| group.changed > known);
     let views: Vec<GroupView> =
@@ -51,18 +64,53 @@ pub(super) fn on_heartbeat(
     // that will.
     let informed = views.iter().all(|view| view.is_writer(from));
     let left_out = changes.leave_out(cluster, from);
-    let grant = informed && !left_out && !has_lost && status.failed.is_none() && cluster.takes_groups(from);
+    let grant = informed
+        && !cluster.holds_still(now)
+        && !left_out
+        && !has_lost
+        && status.failed.is_none()
+        && cluster.takes_groups(from);
+    let run = status.run.number;
     cluster.leases.on_heartbeat((now, sent), from, status, grant);
     let lease_ns = if grant { cluster.leases.length_ns(from) } else { 0 };
     // Of views in which it takes part it hears when they are made.
     let is_told = |view: &GroupView| !view.is_writer(from) && cluster.is_durable(view.group);
     let views = views.into_iter().filter(is_told).collect();
     let mut orders = Box::new(orders(cluster, from, known));
+    let standing = if lags { Standing::Waits } else { verdict.standing(behind(cluster, from)) };
+    (orders.run, orders.standing) = (run, standing);
     orders.streams = cluster.streams.told_to(streams.known);
     cluster.streams.on_report(now, from, sent, streams);
     let time = cluster.time.time(now);
     let told = Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time };
     send(fx, NodeId::Brick(from), told);
+}
+
+/// Answers a run of a brick that does not count, or not yet: nothing that it says is taken in.
+fn dismiss(
+    cluster: &Cluster,
+    now: Time,
+    from: BrickId,
+    (sent, run): (Time, u64),
+    standing: Standing,
+    fx: &mut Vec<DirectoryEffect>,
+) {
+    let orders = Box::new(Orders { care: cluster.care(), run, standing, ..Orders::default() });
+    let (views, deleted) = (Vec::new(), Vec::new());
+    let time = cluster.time.time(now);
+    let answer = Message::HeartbeatDone { sent, version: 0, lease_ns: 0, views, deleted, orders, time };
+    send(fx, NodeId::Brick(from), answer);
+}
+
+/// The groups whose latest writes the brick lacks, with the latest views that count on it.
+fn behind(cluster: &Cluster, brick: BrickId) -> Vec<(GroupId, ViewNumber)> {
+    let lost = cluster.records.bricks.get(&brick).map_or(&[][..], |record| &record.lost);
+    let views = |group: &GroupId| {
+        let record = cluster.records.groups.get(group)?;
+        let numbers = record.active.iter().chain(&record.next).map(|view| view.number);
+        Some((*group, numbers.max()?))
+    };
+    lost.iter().filter_map(views).collect()
 }
 
 fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
@@ -93,7 +141,7 @@ fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
         bricks: cluster.addresses(),
         care: cluster.care(),
         is_slow: cluster.is_slow(to),
-        streams: None,
+        ..Orders::default()
     }
 }
 
@@ -133,21 +181,48 @@ fn on_disks(
     if !is_first && !cluster.leases.has_ended(now, brick) {
         return true;
     }
-    let groups = cluster.records.groups.keys().copied();
-    let writes: BTreeSet<GroupId> = groups
-        .filter(|group| {
-            let record = &cluster.records.groups[group];
-            record.active.iter().chain(&record.next).any(|view| view.is_writer(brick))
-        })
-        .collect();
+    let writes = written_by(cluster, brick);
     let record = cluster.records.bricks.get_mut(&brick).expect("looked up above");
     record.disks = disks.to_vec();
     if !is_first {
-        record.lost = writes.into_iter().collect();
+        record.lost = writes;
         cluster.counters.count(Counter::BrickCameWithOtherDisks);
     }
     let has_lost = !record.lost.is_empty();
     let put = cluster.records.put_brick(brick);
     cluster.put(vec![put], Vec::new(), fx);
     has_lost
+}
+
+/// The groups that a brick writes, or is to write by the view to come.
+fn written_by(cluster: &Cluster, brick: BrickId) -> Vec<GroupId> {
+    let groups = cluster
+        .records
+        .groups
+        .iter()
+        .filter(|(_, record)| record.active.iter().chain(&record.next).any(|view| view.is_writer(brick)));
+    groups.map(|(group, _)| *group).collect()
+}
+
+/// A brick's disks lack what it promised. While an earlier run of it may still believe in its views this one waits; then
+/// it counts as having lost its blocks, as with other disks. True as long as it waits.
+fn on_behind(cluster: &mut Cluster, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) -> bool {
+    let is_behind = |cluster: &Cluster| cluster.records.runs.get(&brick).is_some_and(|run| run.is_behind);
+    if !is_behind(cluster) {
+        return false;
+    }
+    if !cluster.leases.has_ended(now, brick) {
+        return true;
+    }
+    let writes = written_by(cluster, brick);
+    if let Some(run) = cluster.records.runs.get_mut(&brick) {
+        run.is_behind = false;
+    }
+    if let Some(record) = cluster.records.bricks.get_mut(&brick) {
+        let more = writes.into_iter().filter(|group| !record.lost.contains(group)).collect::<Vec<_>>();
+        record.lost.extend(more);
+    }
+    let puts = vec![cluster.records.put_brick(brick), cluster.records.put_run(brick)];
+    cluster.put(puts, Vec::new(), fx);
+    false
 }

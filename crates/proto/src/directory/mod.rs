@@ -6,6 +6,8 @@
 //!   way there and what follows; [`leases`] says who may trust its views until when, [`gateways`] who lives and under
 //!   which numbers it writes; [`time`] keeps the cluster's time, from which they draw stamps; [`waiting`] keeps commands that
 //!   wait.
+//! - [`age`] says whether the store is as new as what bricks know.
+//! - [`runs`] says which process of a brick counts, and whether its disks hold what was promised.
 //! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
 //!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told.
@@ -16,6 +18,7 @@
 
 mod admin;
 mod admission;
+mod age;
 mod bricks;
 mod buckets;
 mod change;
@@ -30,6 +33,7 @@ mod leases;
 mod members;
 pub mod rebuild;
 mod records;
+mod runs;
 mod slow;
 mod snapshots;
 mod status;
@@ -61,7 +65,7 @@ use slow::Slow;
 use store::{After, Asker};
 use views::Views;
 use waiting::Waiting;
-use wire::{AdminError, AdminRequest, GroupView, Message};
+use wire::{AdminError, AdminRequest, GroupView, JournalReport, Message};
 
 /// The machine: it passes events to its parts, and looks after them at each tick.
 pub struct Directory {
@@ -111,6 +115,27 @@ impl Directory {
     /// How many bricks are left out for being slow, or are to be.
     pub fn slow_bricks(&self) -> usize {
         self.desk.cluster.records.slow.values().filter(|record| record.is_out).count()
+    }
+
+    /// How far the journals of a brick's disks are, as far as it was heard of.
+    pub fn journals(&self, brick: BrickId) -> &[JournalReport] {
+        self.desk.cluster.records.runs.get(&brick).map_or(&[], |run| &run.journals)
+    }
+
+    /// What is to be in the log once: disks that are older than they say, and bricks that run twice.
+    pub fn alarms(&self, now: Time) -> Vec<String> {
+        let cluster = &self.desk.cluster;
+        cluster
+            .age
+            .warning(cluster.records.counts.version)
+            .into_iter()
+            .chain(cluster.runs.warnings(now))
+            .collect()
+    }
+
+    /// Whether its store is older than what bricks know: then it does nothing.
+    pub fn is_outdated(&self) -> bool {
+        self.desk.cluster.age.is_old()
     }
 
     /// Whether a view is being made.
@@ -165,6 +190,10 @@ impl Directory {
 
     fn on_brick(&mut self, now: Time, from: BrickId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         let Desk { cluster, views, .. } = &mut self.desk;
+        // Nothing follows from what members say of views that may have ended.
+        if cluster.age.is_old() && !matches!(message, Message::Heartbeat { .. }) {
+            return;
+        }
         match message {
             Message::Heartbeat { brick, sent, known, status, streams, speaks, time } if brick == from => {
                 cluster.time.hear(now, time);
@@ -194,11 +223,13 @@ impl Directory {
             Heard::Known(first_writer) => self.desk.cluster.tell_registered(now, gateway, first_writer, fx),
             Heard::Waits => {}
             // It asks again. What is begun now would have to be kept until the store works.
-            Heard::New(_) if self.desk.cluster.store.is_failing() => {}
+            Heard::New(_) if self.desk.cluster.store.is_failing() || self.desk.cluster.age.is_old() => {}
             Heard::New(said) => {
                 let run =
                     self.desk.cluster.gateways.enter(now, said, self.desk.cluster.records.counts.next_writer);
                 self.desk.cluster.records.counts.next_writer = run.next_writer;
+                // A store from before must be known as old: it would give the same numbers again.
+                self.desk.cluster.records.bump();
                 let put = self.desk.cluster.records.put_counts();
                 self.desk.cluster.put(vec![put], vec![After::Registered(gateway)], fx);
             }
@@ -288,8 +319,12 @@ impl Machine for Directory {
             self.desk.cluster.leases.renew_grace(now);
         }
         self.next_tick = now + TICK;
+        if self.desk.cluster.holds_still(now) {
+            return;
+        }
         self.desk.cluster.gateways.forget_silent(now);
         self.desk.cluster.note_time(now, fx);
+        runs::keep(&mut self.desk.cluster, now, fx);
         let Desk { cluster, views, members, slow, .. } = &mut self.desk;
         slow.keep(cluster, now, fx);
         members.keep(cluster, views, now, fx);

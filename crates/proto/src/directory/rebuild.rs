@@ -275,7 +275,8 @@ impl Recount {
 
     /// Everything the lost directory may have given out is left behind.
     fn enter_counts(&self, records: &mut Records) {
-        let known = self.accounts.values().map(|account| account.known).max().unwrap_or_default();
+        let known = self.accounts.values().map(|account| account.known.max(account.status.run.newest_known));
+        let known = known.max().unwrap_or_default();
         let version = known + MARGIN;
         let branches = records.families.values().flat_map(|family| {
             let lineage = family.next.as_ref().unwrap_or(&family.lineage);

@@ -1,7 +1,7 @@
 //! What the directory keeps on stable storage: a record a brick, a volume, a family and a group, and one each of counters
 //! and of how bricks look after their blocks, and one a brick that is or was slow.
 //!
-//! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` +
+//! Keys: `b` + brick, `s` + brick (its slowness), `j` + brick (its run, and how far its journals are), `r` + group (the view to come that may be revoked), `v` + volume, `f` +
 //! family, `g` + group, `d` + version (a deleted volume or branch), `m` (the counters), `o` (what an operator said of the
 //! care; earlier stores kept all of it under `c`), `x` (commands that were refused), `t` + stream (one that was made or
 //! changed), `p` (what holds for all streams), `k` + bucket (the stream to which it was given), `h` (the time of the cluster). Stores of before streams
@@ -11,8 +11,8 @@ use super::event::Put;
 use base::{BrickId, ClusterTime, GroupId, StreamId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{
-    AdminError, BrickStatus, Care, DecodeError, GroupView, Lineage, Reader, Slots, StreamInfo, StreamTable,
-    VolumeInfo, Wire, Writer, wire_struct,
+    AdminError, BrickStatus, Care, DecodeError, GroupView, JournalReport, Lineage, Reader, Slots, StreamInfo,
+    StreamTable, VolumeInfo, Wire, Writer, wire_struct,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,19 @@ pub(super) struct BrickRecord {
     pub(super) evicted: bool,
     /// Who is to get its groups, if that was said.
     pub(super) substitute: Option<BrickId>,
+}
+
+/// The run of a brick that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunRecord {
+    /// Drawn by the brick.
+    pub(super) number: u64,
+    /// Its number among the brick's runs.
+    pub(super) incarnation: u64,
+    /// How far the journals of its disks were when it began, and are as far as is known.
+    pub(super) journals: Vec<JournalReport>,
+    /// Its disks lack what an earlier run took, and that has yet to be entered as lost.
+    pub(super) is_behind: bool,
 }
 
 /// What is known of a brick that was left out for being slow, for as long as it matters.
@@ -147,6 +160,7 @@ wire_struct!(CareRecord {
 wire_struct!(Refusal { nonce, why });
 wire_struct!(StreamsRecord { version, places, next });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
+wire_struct!(RunRecord { number, incarnation, journals, is_behind });
 wire_struct!(SlowRecord { is_out, since, why, relapses });
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
@@ -230,6 +244,7 @@ impl BrickRecord {
 pub(super) struct Records {
     pub(super) bricks: BTreeMap<BrickId, BrickRecord>,
     pub(super) slow: BTreeMap<BrickId, SlowRecord>,
+    pub(super) runs: BTreeMap<BrickId, RunRecord>,
     /// Views to come that no member can have begun.
     pub(super) revocable: BTreeMap<GroupId, ViewNumber>,
     pub(super) volumes: BTreeMap<VolumeId, VolumeRecord>,
@@ -276,6 +291,7 @@ impl Records {
         let mut records = Records {
             bricks: BTreeMap::new(),
             slow: BTreeMap::new(),
+            runs: BTreeMap::new(),
             revocable: BTreeMap::new(),
             volumes: BTreeMap::new(),
             families: BTreeMap::new(),
@@ -355,6 +371,7 @@ impl Records {
         match prefix {
             b'b' => drop(self.bricks.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b's' => drop(self.slow.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'j' => drop(self.runs.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'r' => drop(self.revocable.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'v' => drop(self.volumes.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'f' => drop(self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
@@ -376,6 +393,11 @@ impl Records {
     /// The put that makes a brick's record durable.
     pub(super) fn put_brick(&self, id: BrickId) -> Put {
         (key(b'b', &id), self.bricks.get(&id).map(Wire::to_bytes))
+    }
+
+    /// The put that makes durable which run of a brick counts.
+    pub(super) fn put_run(&self, id: BrickId) -> Put {
+        (key(b'j', &id), self.runs.get(&id).map(Wire::to_bytes))
     }
 
     /// The put that makes durable which view to come of a group may be revoked, or that none may.

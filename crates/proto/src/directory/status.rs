@@ -105,6 +105,8 @@ impl Desk {
         let mut warnings: Vec<String> =
             bricks.flat_map(|(brick, status)| warnings_of(brick, status)).collect();
         warnings.extend(self.clocks_apart());
+        warnings.extend(self.cluster.age.warning(self.cluster.records.counts.version));
+        warnings.extend(self.cluster.runs.warnings(now));
         let joins = Joins::default();
         for (family, record) in &self.cluster.records.families {
             let views = record.groups.iter().filter_map(|group| self.cluster.active(*group));

@@ -2,6 +2,7 @@
 
 mod admission;
 mod placement;
+mod runs;
 mod slow;
 mod storage;
 mod streams;
@@ -43,6 +44,8 @@ struct Stage {
     is_following: bool,
     /// Which older versions bricks speak.
     speaks: BTreeMap<BrickId, wire::Version>,
+    /// The latest answer to the heartbeat of each run of a brick: its lease, and what is said of the run.
+    standings: BTreeMap<(BrickId, u64), (u64, wire::Standing)>,
 }
 
 impl Stage {
@@ -65,6 +68,7 @@ impl Stage {
             effects: VecDeque::new(),
             is_following: false,
             speaks: BTreeMap::new(),
+            standings: BTreeMap::new(),
         };
         for brick in 1..=bricks {
             stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) }).expect("a brick more");
@@ -203,7 +207,8 @@ impl Stage {
                 Message::Resolved { group: *group, number: *number, fates }
             }
             Message::Activate { view, .. } => Message::Activated { group: view.group, number: view.number },
-            Message::HeartbeatDone { orders, .. } => {
+            Message::HeartbeatDone { orders, lease_ns, .. } => {
+                self.standings.insert((brick, orders.run), (*lease_ns, orders.standing.clone()));
                 if let Some(table) = orders.streams.clone() {
                     self.reports.entry(brick).or_default().known = table.version;
                     self.tables.insert(brick, table);

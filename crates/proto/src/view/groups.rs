@@ -9,12 +9,17 @@
 //! behind a barrier on every disk (`brick::membership`): a write that is found staged after a crash was prepared under the
 //! view that the note says is in force, is listed when its promise is asked for once more, or was given up.
 //!
+//! What is found on the disks at a start may be older than what was promised since: an older copy of a disk, or a disk that
+//! lost what it called durable. So every group that was recovered is *doubted* until the directory has compared how far the
+//! disks are with what it heard before: nothing of it is served, and nothing is said of its writes. A group that lags stays
+//! doubted until a view begins in which this brick joins, and so compares every block.
+//!
 //! Of a group that it left, or lost its blocks of, a brick keeps a *tombstone*: the promise without a view, so that no late
 //! message revives an old one.
 
 use crate::rules::{Rules, SOUND};
 use base::{BrickId, GroupId, ViewNumber, VolumeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{GroupState, GroupView, Wire};
 
 /// All groups of a brick.
@@ -24,6 +29,10 @@ pub struct Groups {
     states: BTreeMap<GroupId, GroupState>,
     /// The view in force of each group, as the latest note says.
     noted: BTreeMap<GroupId, ViewNumber>,
+    /// Groups of which the disks may lack what was promised.
+    doubted: BTreeSet<GroupId>,
+    /// Another run of this brick counts.
+    is_ousted: bool,
     rules: &'static dyn Rules,
 }
 
@@ -41,7 +50,36 @@ impl Groups {
             .collect();
         let number = |state: &GroupState| Some(state.active.as_ref()?.number);
         let noted = states.iter().filter_map(|(group, state)| Some((*group, number(state)?))).collect();
-        Groups { me, states, noted, rules: SOUND }
+        let doubted =
+            states.iter().filter(|(_, state)| state.active.is_some()).map(|(group, _)| *group).collect();
+        Groups { me, states, noted, doubted, is_ousted: false, rules: SOUND }
+    }
+
+    /// The directory has compared how far the disks are: of all groups that were recovered only these lag, in views up to
+    /// those.
+    pub fn settle_doubts(&mut self, behind: &[(GroupId, ViewNumber)]) {
+        let found = core::mem::take(&mut self.doubted);
+        self.doubt(behind);
+        self.doubted.retain(|group| found.contains(group));
+    }
+
+    /// These groups lag. Who has begun a later view was let in by it, and compares all blocks.
+    pub fn doubt(&mut self, behind: &[(GroupId, ViewNumber)]) {
+        let lags = |(group, number): &&(GroupId, ViewNumber)| {
+            self.active(*group).is_some_and(|view| view.number <= *number)
+        };
+        let lag: Vec<GroupId> = behind.iter().filter(lags).map(|(group, _)| *group).collect();
+        self.doubted.extend(lag);
+    }
+
+    /// Another run of this brick counts: of no group anything is served any more.
+    pub fn doubt_all(&mut self) {
+        self.is_ousted = true;
+    }
+
+    /// Whether its disks may lack what this brick promised of the group.
+    pub fn is_doubted(&self, group: GroupId) -> bool {
+        self.rules.doubts(self.is_ousted || self.doubted.contains(&group))
     }
 
     /// The key and value of a group's note.
@@ -95,7 +133,7 @@ impl Groups {
         let Some(active) = &state.active else { return Err(None) };
         let is_noted = self.noted.get(&group).is_some_and(|noted| *noted >= number);
         let in_force = active.number == number && state.promised == number && is_noted;
-        if self.rules.works_under(in_force) && is_party(active, self.me) {
+        if self.rules.works_under(in_force && !self.is_doubted(group)) && is_party(active, self.me) {
             return Ok(());
         }
         Err((active.number > number).then(|| active.clone()))
@@ -111,11 +149,13 @@ impl Groups {
         self.states.values()
     }
 
-    /// Whether a later view than the active one is promised: writes in doubt are frozen until it begins.
+    /// Whether a later view than the active one is promised: writes in doubt are frozen until it begins. So are those of a
+    /// group that is doubted.
     pub fn is_fenced(&self, group: GroupId) -> bool {
-        self.states
-            .get(&group)
-            .is_some_and(|state| state.active.as_ref().is_none_or(|active| state.promised > active.number))
+        self.is_doubted(group)
+            || self.states.get(&group).is_some_and(|state| {
+                state.active.as_ref().is_none_or(|active| state.promised > active.number)
+            })
     }
 
     /// The view that began last.
@@ -179,8 +219,11 @@ impl Groups {
         true
     }
 
-    /// Begins `view`; false when a later one is promised or began.
+    /// Begins `view`; false when a later one is promised or began, and when it counts on what this brick may lack.
     pub fn activate(&mut self, view: &GroupView) -> bool {
+        if self.is_ousted || self.is_doubted(view.group) && view.is_current(self.me) {
+            return false;
+        }
         let state = self.states.entry(view.group).or_default();
         if state.promised > view.number
             || state.active.as_ref().is_some_and(|active| active.number > view.number)
@@ -189,6 +232,9 @@ impl Groups {
         }
         state.promised = view.number;
         state.active = Some(view.clone());
+        if view.is_joining(self.me) {
+            self.doubted.remove(&view.group);
+        }
         true
     }
 
@@ -197,6 +243,7 @@ impl Groups {
         let promised = self.promised(group).max(number);
         self.states.insert(group, GroupState { promised, active: None });
         self.noted.remove(&group);
+        self.doubted.remove(&group);
     }
 
     /// Leaves a tombstone of every group: the brick has lost what it took, also under the views that are in force. Gives
@@ -221,6 +268,7 @@ impl Groups {
         for group in &gone {
             self.states.remove(group);
             self.noted.remove(group);
+            self.doubted.remove(group);
         }
         gone
     }

@@ -1,0 +1,295 @@
+//! Which run of each brick counts, and whether its disks hold what the runs before it promised.
+//!
+//! A disk's journal only grows. So a brick whose new run finds a journal that ends before what an earlier run told of it has an
+//! older copy of the disk, or a disk that lost what it called durable. Such a brick counts as having lost its blocks in all
+//! groups that it writes ([`super::heartbeat`]): it is left out, and compares every block when it joins again. A counter of
+//! starts would not see a copy that was taken since the last start.
+//!
+//! Of two processes with one id the later counts. It does not before the earlier one was silent for [`SILENCE`], or its lease
+//! has ended: until then the two cannot be told from one that restarted, and each could take writes that the other lacks.
+//!
+//! *What is not seen*: what a brick took after the last position that the directory heard, a heartbeat's time; after a restart of
+//! the directory itself, after the last that it stored, [`STORED_EVERY`] and a heartbeat's time.
+
+use super::cluster::Cluster;
+use super::event::{DirectoryEffect, Put};
+use super::records::RunRecord;
+use crate::counters::Counter;
+use base::{BrickId, GroupId, Time, ViewNumber};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{JournalReport, Run, Standing};
+
+/// Two heartbeats, and half of one for what holds them up: who is silent for so long was killed, or cannot reach the directory.
+const SILENCE: Duration = Duration::from_millis(1000);
+/// A process that goes on for so long after another one came with its id is not one that is ending.
+const CONTEST: Duration = Duration::from_secs(2);
+/// Between two times at which positions are stored: one write of the store a second, for all bricks that took any.
+const STORED_EVERY: Duration = Duration::from_secs(1);
+/// For so long it is told that a brick ran twice, since the last sign of it: an operator looks within a minute.
+const TOLD_FOR: Duration = Duration::from_secs(60);
+
+/// What the directory makes of a brick's run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The brick is of a release that tells nothing.
+    Untold,
+    /// It is not known yet whether it may count.
+    Waits,
+    Counts {
+        incarnation: u64,
+    },
+    Ousted {
+        by: u64,
+    },
+}
+
+impl Verdict {
+    pub(super) fn counts(self) -> bool {
+        matches!(self, Verdict::Untold | Verdict::Counts { .. })
+    }
+
+    /// What the brick is told, where its disks lag in these groups.
+    pub(super) fn standing(self, behind: Vec<(GroupId, ViewNumber)>) -> Standing {
+        match self {
+            Verdict::Untold => Standing::Untold,
+            Verdict::Waits => Standing::Waits,
+            Verdict::Counts { incarnation } => Standing::Stands { incarnation, behind },
+            Verdict::Ousted { by } => Standing::Ousted { by },
+        }
+    }
+}
+
+/// What is known of a brick's runs since the directory started.
+#[derive(Debug, Default)]
+struct Known {
+    /// When the run that counts was heard last.
+    heard: Option<Time>,
+    /// Its address.
+    address: String,
+    /// Another run that came and does not count yet.
+    rival: Option<Rival>,
+    /// The last sign that two processes run, and the address of the one that does not count.
+    twice: Option<(Time, String)>,
+    /// Since when it is said that its disk is old.
+    old: Option<Time>,
+}
+
+/// A run that came while another one counts.
+#[derive(Clone, Copy, Debug)]
+struct Rival {
+    number: u64,
+    since: Time,
+    heard: Time,
+}
+
+impl Rival {
+    /// Whether it has come for so long that the run that counts is not one that is ending.
+    fn contests(&self, now: Time) -> bool {
+        now.since(self.since) > CONTEST && now.since(self.heard) < CONTEST
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Runs {
+    began: Time,
+    bricks: BTreeMap<BrickId, Known>,
+    /// Bricks whose position is newer than what is stored.
+    moved: BTreeSet<BrickId>,
+    store_at: Time,
+}
+
+impl Runs {
+    pub(super) fn new(now: Time) -> Runs {
+        Runs { began: now, bricks: BTreeMap::new(), moved: BTreeSet::new(), store_at: now }
+    }
+
+    /// What an operator should know: of disks that are older than they say, and of bricks that run twice.
+    pub(super) fn warnings(&self, now: Time) -> impl Iterator<Item = String> {
+        self.bricks.iter().flat_map(move |(brick, known)| {
+            let twice = known.twice.as_ref().filter(|(at, _)| now.since(*at) < TOLD_FOR);
+            let twice = twice.map(|(_, other)| format!(
+                "{brick} runs twice: at {} and at {other}. The later one counts, and has every block compared; stop the process at \
+                 {other}, and do not start a copy of a brick's disk",
+                known.address
+            ));
+            let old = known.old.filter(|since| now.since(*since) < TOLD_FOR);
+            let old = old.map(|_| format!(
+                "a disk of {brick} ({}) came back older than it was: it lacks writes that it had called durable. Its groups were \
+                 served without it, and every block is compared. If nobody put an old copy back, the disk loses writes when \
+                 its power fails: replace it",
+                known.address
+            ));
+            twice.into_iter().chain(old)
+        })
+    }
+}
+
+/// A brick's run says how far its disks are.
+pub(super) fn on_run(
+    cluster: &mut Cluster,
+    now: Time,
+    brick: BrickId,
+    (run, address): (&Run, &str),
+    fx: &mut Vec<DirectoryEffect>,
+) -> Verdict {
+    if run.journals.is_empty() {
+        return Verdict::Untold;
+    }
+    match cluster.records.runs.get(&brick) {
+        Some(record) if record.number == run.number => on_same_run(cluster, now, brick, run, address),
+        Some(record) if run.incarnation > 0 && run.incarnation <= record.incarnation => {
+            on_ousted(cluster, now, brick, (run, address), fx)
+        }
+        _ => on_new_run(cluster, now, brick, (run, address), fx),
+    }
+}
+
+fn on_same_run(cluster: &mut Cluster, now: Time, brick: BrickId, run: &Run, address: &str) -> Verdict {
+    let Some(record) = cluster.records.runs.get_mut(&brick) else { return Verdict::Waits };
+    let has_moved = record.advance(&run.journals);
+    let incarnation = record.incarnation;
+    let runs = &mut cluster.runs;
+    if has_moved {
+        runs.moved.insert(brick);
+    }
+    let known = runs.bricks.entry(brick).or_default();
+    known.heard = Some(now);
+    address.clone_into(&mut known.address);
+    // Another process with its id wants to be heard, and this one does not end: neither may count until its lease has ended.
+    if known.rival.is_some_and(|rival| rival.contests(now)) {
+        Verdict::Waits
+    } else {
+        Verdict::Counts { incarnation }
+    }
+}
+
+/// A run comes that was not heard before, or of which only a directory before this one heard.
+fn on_new_run(
+    cluster: &mut Cluster,
+    now: Time,
+    brick: BrickId,
+    (run, address): (&Run, &str),
+    fx: &mut Vec<DirectoryEffect>,
+) -> Verdict {
+    let began = cluster.runs.began;
+    let known = cluster.runs.bricks.entry(brick).or_default();
+    let since = match known.rival {
+        Some(rival) if rival.number == run.number => rival.since,
+        _ => now,
+    };
+    let rival = Rival { number: run.number, since, heard: now };
+    known.rival = Some(rival);
+    let before = cluster.records.runs.get(&brick);
+    let is_quiet = now.since(known.heard.unwrap_or(began)) >= SILENCE;
+    let is_contested = !is_quiet && rival.contests(now) && before.is_some();
+    let is_free = before.is_none() || is_quiet || is_contested && cluster.leases.has_ended(now, brick);
+    if !is_free {
+        return Verdict::Waits;
+    }
+    let is_ahead = before.is_some_and(|record| record.is_ahead_of(&run.journals));
+    let is_old = is_contested || cluster.rules.is_old_disk(is_ahead);
+    let is_behind = is_old || before.is_some_and(|record| record.is_behind);
+    let incarnation = run.incarnation.max(before.map_or(0, |record| record.incarnation) + 1);
+    let record = RunRecord { number: run.number, incarnation, journals: run.journals.clone(), is_behind };
+    if is_contested {
+        known.twice = Some((now, known.address.clone()));
+        cluster.counters.count(Counter::BrickRanTwice);
+    }
+    if is_old {
+        known.old = Some(now);
+        cluster.counters.count(Counter::BrickCameWithAnOldDisk);
+    }
+    (known.heard, known.rival) = (Some(now), None);
+    address.clone_into(&mut known.address);
+    cluster.records.runs.insert(brick, record);
+    let put = cluster.records.put_run(brick);
+    cluster.put(vec![put], Vec::new(), fx);
+    Verdict::Counts { incarnation }
+}
+
+/// A run speaks although a later one counts. What it took beyond what the later one found on its disks, that one lacks.
+fn on_ousted(
+    cluster: &mut Cluster,
+    now: Time,
+    brick: BrickId,
+    (run, address): (&Run, &str),
+    fx: &mut Vec<DirectoryEffect>,
+) -> Verdict {
+    let Some(record) = cluster.records.runs.get_mut(&brick) else { return Verdict::Waits };
+    let by = record.incarnation;
+    let known = cluster.runs.bricks.entry(brick).or_default();
+    if run.ousted_by == by {
+        // It has heard that it does not count, so it runs now.
+        if known.twice.is_none() {
+            cluster.counters.count(Counter::BrickRanTwice);
+        }
+        known.twice = Some((now, address.to_owned()));
+    }
+    if !record.is_behind && cluster.rules.is_old_disk(record.found_less_than(&run.journals)) {
+        record.is_behind = true;
+        // What it told is told no more: it must not count against the later run a second time.
+        record.raise_found(&run.journals);
+        known.old = Some(now);
+        cluster.counters.count(Counter::BrickCameWithAnOldDisk);
+        let put = cluster.records.put_run(brick);
+        cluster.put(vec![put], Vec::new(), fx);
+    }
+    Verdict::Ousted { by }
+}
+
+/// Stores how far disks are, at intervals.
+pub(super) fn keep(cluster: &mut Cluster, now: Time, fx: &mut Vec<DirectoryEffect>) {
+    if cluster.runs.moved.is_empty() || now < cluster.runs.store_at {
+        return;
+    }
+    cluster.runs.store_at = now + STORED_EVERY;
+    let moved = core::mem::take(&mut cluster.runs.moved);
+    let puts: Vec<Put> = moved.into_iter().map(|brick| cluster.records.put_run(brick)).collect();
+    cluster.put(puts, Vec::new(), fx);
+}
+
+impl RunRecord {
+    /// Takes in how far the disks are; whether any has moved.
+    fn advance(&mut self, journals: &[JournalReport]) -> bool {
+        let mut has_moved = false;
+        for told in journals {
+            match self.journals.iter_mut().find(|known| known.disk == told.disk) {
+                Some(known) => {
+                    has_moved |= told.durable > known.durable;
+                    known.durable = known.durable.max(told.durable);
+                }
+                None => {
+                    has_moved = true;
+                    self.journals.push(*told);
+                }
+            }
+        }
+        has_moved
+    }
+
+    /// Whether a disk of another run begins before what was told of it.
+    fn is_ahead_of(&self, journals: &[JournalReport]) -> bool {
+        pairs(&self.journals, journals).any(|(known, told)| told.found < known.durable)
+    }
+
+    /// Whether an earlier run of the brick has taken more than what this one found.
+    fn found_less_than(&self, journals: &[JournalReport]) -> bool {
+        pairs(&self.journals, journals).any(|(known, told)| known.found < told.durable)
+    }
+
+    fn raise_found(&mut self, journals: &[JournalReport]) {
+        for known in &mut self.journals {
+            let told = journals.iter().filter(|told| told.disk == known.disk).map(|told| told.durable);
+            known.found = told.fold(known.found, u64::max);
+        }
+    }
+}
+
+/// What two runs say of the same disks.
+fn pairs<'a>(
+    known: &'a [JournalReport],
+    told: &'a [JournalReport],
+) -> impl Iterator<Item = (&'a JournalReport, &'a JournalReport)> {
+    known.iter().filter_map(|known| Some((known, told.iter().find(|told| told.disk == known.disk)?)))
+}

@@ -1,0 +1,194 @@
+//! A brick whose disk is older than it says, and one that runs twice.
+
+use super::*;
+use wire::{JournalReport, Run, Standing};
+
+const MINE: BrickId = BrickId(1);
+
+fn run(number: u64, found: u64, durable: u64) -> Run {
+    let journals = vec![JournalReport { disk: 1, found, durable }];
+    Run { number, journals, ..Run::default() }
+}
+
+impl Stage {
+    /// The process of the first brick from now on.
+    fn runs(&mut self, run: Run) {
+        self.bricks.get_mut(&MINE).expect("a brick").run = run;
+    }
+
+    fn standing(&self, number: u64) -> Option<&(u64, Standing)> {
+        self.standings.get(&(MINE, number))
+    }
+
+    fn is_current(&self) -> bool {
+        self.view().is_current(MINE)
+    }
+
+    /// A heartbeat of a process that is not the one of [`Stage::runs`].
+    fn beat(&mut self, run: Run, address: &str) {
+        let status = BrickStatus { run, address: address.to_owned(), ..self.bricks[&MINE].clone() };
+        let message = Message::Heartbeat {
+            brick: MINE,
+            sent: self.now,
+            known: u64::MAX - 1,
+            status: Box::new(status),
+            streams: wire::StreamReport::default(),
+            speaks: wire::Version::CURRENT,
+            time: base::ClusterTime::FIRST,
+        };
+        self.event(DirectoryEvent::Packet { from: NodeId::Brick(MINE), packet: message.into() });
+    }
+}
+
+/// A cluster whose first brick has told that its journal is durable up to 900.
+fn stage() -> Stage {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    stage.runs(run(7, 0, 900));
+    stage.run(2000);
+    let Some((lease_ns, Standing::Stands { incarnation: 1, behind })) = stage.standing(7) else {
+        panic!("it counts: {:?}", stage.standings)
+    };
+    assert!(*lease_ns > 0 && behind.is_empty());
+    stage
+}
+
+#[test]
+fn a_restart_with_all_that_was_told_goes_on() {
+    let mut stage = stage();
+    stage.runs(run(8, 900, 900));
+    stage.run(200);
+    assert_eq!(stage.standing(8), Some(&(0, Standing::Waits)), "the process before may still run");
+    stage.run(1000);
+    let Some((lease_ns, Standing::Stands { incarnation: 2, behind })) = stage.standing(8) else {
+        panic!("it counts: {:?}", stage.standings)
+    };
+    assert!(*lease_ns > 0 && behind.is_empty() && stage.is_current());
+}
+
+#[test]
+fn a_disk_that_is_older_than_what_was_told_of_it_is_left_out_and_compared() {
+    let mut stage = stage();
+    let before = stage.view();
+    stage.runs(run(8, 899, 2000));
+    stage.run(1000);
+    assert!(stage.is_current(), "no view leaves it out while the process before may serve");
+    stage.run(4000);
+    let told = stage.standings.iter().filter(|((brick, number), _)| (*brick, *number) == (MINE, 8));
+    assert_eq!(told.count(), 1);
+    assert!(stage.view().number > before.number && !stage.is_current());
+    stage.run(3000);
+    assert!(stage.view().is_joining(MINE), "it catches up: {:?}", stage.view());
+    assert!(stage.directory.counters().get(Counter::BrickCameWithAnOldDisk) == 1);
+    let fences = stage.sent.iter().filter_map(|(brick, message)| match message {
+        Message::Fence { speaks, .. } if *brick == MINE => Some(*speaks),
+        _ => None,
+    });
+    assert_eq!(fences.last(), Some(false), "it does not speak for what it lacks");
+    stage.catch_up(MINE);
+    stage.run(3000);
+    assert!(stage.is_current(), "it has been compared");
+    let status = stage.ask(AdminRequest::Status).expect("a status");
+    let AdminReply::Status(status) = status else { panic!("{status:?}") };
+    assert!(status.warnings.iter().any(|why| why.contains("a disk of brick-1")), "{:?}", status.warnings);
+}
+
+/// The whole cluster was down, and what the directory heard last is what it stored.
+#[test]
+fn an_old_disk_is_known_by_a_directory_that_restarted() {
+    let mut stage = stage();
+    stage.restart();
+    stage.runs(run(8, 899, 899));
+    stage.run(15_000);
+    assert_eq!(stage.directory.counters().get(Counter::BrickCameWithAnOldDisk), 1);
+    assert!(!stage.is_current());
+}
+
+/// One of two disks is old.
+#[test]
+fn each_disk_is_looked_at() {
+    let mut stage = stage();
+    let disk = |disk, found| JournalReport { disk, found, durable: found };
+    let of = |number, found: [u64; 2]| Run {
+        journals: vec![disk(1, found[0]), disk(2, found[1])],
+        ..run(number, 0, 0)
+    };
+    stage.runs(of(8, [900, 500]));
+    stage.run(3000);
+    assert!(stage.is_current());
+    stage.runs(of(9, [5000, 499]));
+    stage.run(10_000);
+    assert!(!stage.is_current());
+}
+
+#[test]
+fn of_two_processes_with_one_id_the_later_counts_and_has_all_compared() {
+    let mut stage = stage();
+    stage.runs(Run { incarnation: 1, ..run(7, 0, 900) });
+    let (mut leases, mut ousted) = (Vec::new(), None);
+    for _ in 0..200 {
+        stage.run(100);
+        stage.beat(run(8, 900, 950), "b:2");
+        let granted = |number| stage.standing(number).is_some_and(|(lease_ns, _)| *lease_ns > 0);
+        leases.push((granted(7), granted(8)));
+        if let Some((_, Standing::Ousted { by })) = stage.standing(7) {
+            ousted = Some(*by);
+            let first = run(7, 0, 960);
+            stage.runs(Run { incarnation: 1, ousted_by: *by, ..first });
+        }
+    }
+    assert_eq!(ousted, Some(2));
+    assert!(leases.iter().all(|(first, second)| !(*first && *second)), "never both: {leases:?}");
+    assert!(leases[0].0 && leases.last().is_some_and(|last| last.1));
+    assert!(stage.directory.counters().get(Counter::BrickCameWithAnOldDisk) > 0, "both took writes");
+    let alarms = stage.directory.alarms(stage.now);
+    assert!(alarms.iter().any(|why| why.contains("brick-1 runs twice: at b:2 and at")), "{alarms:?}");
+}
+
+/// What a killed process sent arrives after the process that follows it has begun to count.
+#[test]
+fn a_late_word_of_a_process_that_ended_is_no_second_process() {
+    let mut stage = stage();
+    stage.runs(run(8, 900, 950));
+    stage.run(3000);
+    stage.beat(Run { incarnation: 1, ..run(7, 0, 900) }, "a:1");
+    stage.run(3000);
+    assert!(stage.is_current() && stage.directory.alarms(stage.now).is_empty());
+    // But if it has taken what the later one did not find, the later one lacks that.
+    stage.beat(Run { incarnation: 1, ..run(7, 0, 901) }, "a:1");
+    stage.run(8000);
+    assert!(!stage.is_current());
+}
+
+/// The store was put back from a backup: nothing follows from it.
+#[test]
+fn a_directory_whose_store_is_older_than_what_bricks_know_does_nothing() {
+    let mut stage = stage();
+    let backup = stage.stored.clone();
+    let lost = brick_at(&stage.view(), 1);
+    let status = stage.bricks.remove(&lost).expect("a brick");
+    stage.run(5000);
+    let after = stage.view();
+    assert!(!after.is_current(lost));
+    let newest = stage.directory.desk.cluster.records.counts.version;
+    for brick in stage.bricks.values_mut() {
+        brick.run.newest_known = newest;
+    }
+    // The one that was left out is there again, and knows nothing of that.
+    stage.bricks.insert(lost, status);
+    stage.stored = backup.clone();
+    (stage.sent, stage.standings) = (Vec::new(), BTreeMap::new());
+    stage.restart();
+    stage.run(20_000);
+    assert!(stage.directory.is_outdated() && stage.sent.is_empty(), "{:?}", stage.sent);
+    assert!(stage.standings.values().all(|(lease_ns, _)| *lease_ns == 0), "{:?}", stage.standings);
+    let refused = stage.ask(AdminRequest::AdmitBrick { nonce: 77 });
+    let Err(AdminError::NotNow(why)) = refused else { panic!("{refused:?}") };
+    assert!(why.contains("`brickwork directory rebuild`"), "{why}");
+    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("a status") };
+    assert!(
+        status.warnings.iter().any(|why| why.contains("older than what brick-")),
+        "{:?}",
+        status.warnings
+    );
+}
