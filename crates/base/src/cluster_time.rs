@@ -8,7 +8,8 @@ use crate::Time;
 use core::fmt;
 use core::time::Duration;
 
-/// A moment of the cluster: how much time has passed since the cluster was made, in ticks of 8.192 us.
+/// A moment of the cluster: a counter that a new cluster begins at [`ClusterTime::FIRST`], and that runs at the rate of time, in ticks of
+/// 8.192 us.
 ///
 /// A stamp has room for 2^50 ticks, which are 292 years. A gateway that writes more often than once a tick (122,000
 /// times a second) runs ahead of the cluster's time, by as much as it writes more.
@@ -23,11 +24,13 @@ impl ClusterTime {
     pub const FIRST: ClusterTime = ClusterTime(1 << 32);
     /// The last moment of which there are stamps.
     pub const LAST: ClusterTime = ClusterTime((1 << 50) - 1);
+    /// Where the time stands still: a year before the last stamp, so that no peer can make a clock draw stamps that there are not.
+    pub const END: ClusterTime = ClusterTime(ClusterTime::LAST.0 - (1 << 42));
 
     /// What builds before the cluster had a time drew stamps from: the wall clock, in units of 1.024 us. A cluster that they
     /// made goes on from there.
     pub fn of_earlier_builds(now: Time) -> ClusterTime {
-        ClusterTime((now.0 >> 10) & ClusterTime::LAST.0)
+        ClusterTime((now.0 >> 10) & ClusterTime::LAST.0).clamp(ClusterTime::FIRST, ClusterTime::END)
     }
 
     /// So many whole ticks.
@@ -43,7 +46,7 @@ impl ClusterTime {
 
     /// Whether it is a moment that a cluster can have reached.
     pub fn is_valid(self) -> bool {
-        (ClusterTime::FIRST..=ClusterTime::LAST).contains(&self)
+        (ClusterTime::FIRST..=ClusterTime::END).contains(&self)
     }
 }
 
@@ -69,10 +72,10 @@ pub struct ClusterClock {
 
 impl ClusterClock {
     /// By how much a stamp may be ahead of the cluster's time. Bricks refuse what is further ahead, so that no writer can take
-    /// blocks, and through them other writers, to the end of all stamps. Two machines that were told the time
-    /// differ by milliseconds; an hour is what the directory's time may fall behind while it does not run, before it hears
-    /// from others what time it is.
+    /// blocks, and through them other writers, to the end of all stamps. Machines that were told the time differ by milliseconds, and by ten
+    /// minutes where all of them stopped at once and go on from their notes.
     pub const AHEAD: Duration = Duration::from_secs(3600);
+    const MARGIN: Duration = Duration::from_secs(60);
 
     /// It is `time` where this machine's clock shows `now`.
     pub fn new(now: Time, time: ClusterTime) -> ClusterClock {
@@ -81,12 +84,17 @@ impl ClusterClock {
 
     /// The time of the cluster.
     pub fn time(&self, now: Time) -> ClusterTime {
-        self.told + now.since(self.at)
+        (self.told + now.since(self.at)).min(ClusterTime::END)
     }
 
     /// The latest time of a stamp that may be taken.
     pub fn limit(&self, now: Time) -> ClusterTime {
-        (self.time(now) + ClusterClock::AHEAD).min(ClusterTime::LAST)
+        self.time(now) + ClusterClock::AHEAD
+    }
+
+    /// How far a clock of stamps follows others: not quite to the limit, since bricks know the time by other clocks.
+    pub fn follows_to(&self, now: Time) -> ClusterTime {
+        self.time(now) + (ClusterClock::AHEAD - ClusterClock::MARGIN)
     }
 
     /// It is at least `time`: the cluster's time never goes back.

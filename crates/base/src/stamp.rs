@@ -82,12 +82,11 @@ impl StampClock {
         Stamp::new(self.last, self.writer)
     }
 
-    /// Takes note of another writer's stamp: the next one drawn here is later. A stamp that no brick would have taken
-    /// takes this clock no further than bricks would take its own. Whether it is later for all that is known here: an honest one
-    /// says that this clock is behind the cluster's.
+    /// Takes note of another writer's stamp: the next one drawn here is later, as far as bricks take such stamps. True where `other` is
+    /// beyond that: either its writer lied, or this clock has not heard what time it is.
     #[must_use]
     pub fn see(&mut self, now: Time, other: Stamp) -> bool {
-        let limit = self.clock.limit(now);
+        let limit = self.clock.follows_to(now);
         self.last = self.last.max(other.time().min(limit));
         other.time() > limit
     }
@@ -134,6 +133,15 @@ mod tests {
         let (mut clock, now) = at(1, DATES_S[1]);
         assert!(clock.see(now, Stamp(u64::MAX)), "it is far ahead");
         let drawn = clock.draw(now).time();
-        assert!(drawn > clock.clock().limit(now) && drawn < ClusterTime::FIRST + 2 * HOUR);
+        assert!(drawn > ClusterTime::FIRST && drawn < clock.clock().limit(now), "{drawn:?}");
+    }
+
+    #[test]
+    fn at_the_end_of_time_there_are_stamps_left() {
+        let now = Time(DATES_S[1] * 1_000_000_000);
+        let mut clock = StampClock::new(1, ClusterClock::new(now, ClusterTime::LAST));
+        let (first, later) = (clock.draw(now), clock.draw(now + 1000 * HOUR));
+        assert!(clock.see(now, Stamp(u64::MAX)));
+        assert!(first < later && later < clock.draw(now));
     }
 }

@@ -1,6 +1,6 @@
 //! One seed: a cluster is set up, hurt, healed and judged.
 
-use crate::checkers::{Violation, live};
+use crate::checkers::{Violation, live, progress};
 use crate::faults::Incident;
 use crate::history::History;
 use crate::options::{Options, Shape, VolumePlan};
@@ -306,6 +306,8 @@ impl World {
         };
         let answered = |op: &&crate::history::Operation| op.answered_ns.is_some();
         let reached = self.reached();
+        let far_ahead = reached.get(Rare::Machine(Counter::StampFarAheadOfTheClusterRefused));
+        self.judge(progress::check_far_ahead(far_ahead));
         let mut answers: BTreeMap<String, u64> = owned(self.workload.answers());
         answers.extend(self.segments.iter().flat_map(|segments| owned(segments.counts())));
         answers.extend(self.named.iter().flat_map(|named| owned(named.counts())));

@@ -4,11 +4,12 @@
 
 use super::doubts::{Doubts, LINKED_PATIENCE};
 use super::lease::Lease;
+use super::time::BrickTime;
 use super::tokens::Asker as StoreAsker;
 use super::{Brick, BrickConfig, BrickEffect, reply};
 use crate::counters::Counter;
 use crate::netraid::participant::{Asker, FoundFate};
-use base::{BrickId, ClusterClock, ClusterTime, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
+use base::{BrickId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
@@ -28,6 +29,7 @@ enum Note {
     Scrubbed,
     Disks(Vec<u64>),
     Newest,
+    Time,
 }
 
 /// A note of a group, and what follows it. It waits until all that was decided before is durable on every disk: a crash
@@ -96,8 +98,7 @@ pub(super) struct Membership {
     /// The disks that the notes name.
     noted_disks: Option<Vec<u64>>,
     lease: Lease,
-    /// What it knows of the cluster's time, once the directory has told it.
-    clock: Option<ClusterClock>,
+    time: BrickTime,
     doubts: Doubts,
     known: u64,
     /// The version that `known` becomes once the notes of these are durable.
@@ -128,7 +129,7 @@ impl Membership {
             },
             noted_disks: noted_disks(notes),
             lease: Lease::new(now),
-            clock: None,
+            time: BrickTime::recover(notes, now),
             doubts: Doubts::new(now),
             known: 0,
             learning: None,
@@ -146,22 +147,9 @@ impl Membership {
         self.lease.is_held(now)
     }
 
-    /// The latest time of a stamp that may be taken: what is further ahead would take the block, and whoever writes it next, out of the
-    /// cluster's time. Nothing is known of that before the directory was heard.
-    pub(super) fn stamps_until(&self, now: Time) -> ClusterTime {
-        self.clock.as_ref().map_or(ClusterTime::LAST, |clock| clock.limit(now))
-    }
-
-    /// What time of the cluster it is; zero where that is not known yet.
-    fn time(&self, now: Time) -> ClusterTime {
-        self.clock.as_ref().map(|clock| clock.time(now)).unwrap_or_default()
-    }
-
-    /// The directory said what time it is, if it knows.
-    fn on_time(&mut self, now: Time, time: ClusterTime) {
-        if time.is_valid() {
-            self.clock.get_or_insert(ClusterClock::new(now, time)).hear(now, time);
-        }
+    /// What is known of the cluster's time.
+    pub(super) fn time(&self) -> &BrickTime {
+        &self.time
     }
 
     /// Whether this run may count on a lease.
@@ -237,6 +225,9 @@ impl Brick {
         }
         self.membership.lease.on_heartbeat_sent(now);
         self.note_disks(fx);
+        if let Some(note) = self.membership.time.to_note(now) {
+            self.put_note(note, Note::Time, fx);
+        }
         for (failed, what) in core::mem::take(&mut self.membership.unnoted) {
             let again = match what {
                 Unnoted::Group(group) => self.note(group, Note::Learned { group }, fx),
@@ -254,7 +245,7 @@ impl Brick {
         self.vitals.probe(now, fx);
         self.membership.status.health = self.vitals.report(now);
         let streams = self.report_streams();
-        let time = self.membership.time(now);
+        let time = self.membership.time.time(now);
         let Membership { id: brick, known, status, .. } = &self.membership;
         let status = Box::new(status.clone());
         let heartbeat = Message::Heartbeat {
@@ -297,7 +288,7 @@ impl Brick {
     pub(super) fn on_directory(&mut self, now: Time, message: Message, fx: &mut Vec<BrickEffect>) {
         match message {
             Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time } => {
-                self.membership.on_time(now, time);
+                self.membership.time.hear(now, time);
                 self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, *orders, fx);
             }
             Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
@@ -306,7 +297,7 @@ impl Brick {
                 let groups = self.groups.states().cloned().collect();
                 let families = self.families.iter().cloned().collect();
                 let (brick, known) = (self.membership.id, self.membership.known);
-                let time = self.membership.time(now);
+                let time = self.membership.time.time(now);
                 reply(fx, NodeId::Directory, Message::Recounted { brick, known, groups, families, time });
             }
             Message::Activate { view, commits, aborts } => {
@@ -635,7 +626,7 @@ impl Brick {
             Note::Dropped { group } if !durable => {
                 self.membership.unnoted.push((Some(token), Unnoted::Dropped(group)));
             }
-            Note::Scrubbed | Note::Disks(_) | Note::Newest if !durable => {}
+            Note::Scrubbed | Note::Disks(_) | Note::Newest | Note::Time if !durable => {}
             Note::Fence { group, number, doubts } => {
                 reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
             }
@@ -644,7 +635,7 @@ impl Brick {
             }
             Note::Learned { .. } | Note::Family { .. } => self.learned(token),
             Note::Dropped { group } => self.maintenance.on_dropped(group),
-            Note::Scrubbed | Note::Newest => {}
+            Note::Scrubbed | Note::Newest | Note::Time => {}
             Note::Disks(disks) => self.membership.noted_disks = Some(disks),
         }
     }

@@ -19,6 +19,7 @@ mod sharing;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod time;
 mod tokens;
 #[cfg(test)]
 mod turns;
@@ -570,7 +571,7 @@ impl Brick {
         work: impl FnOnce(&mut Participant, &mut Context<'_>),
     ) {
         let leased = self.membership.is_leased(now);
-        let stamps_until = self.membership.stamps_until(now);
+        let stamps_until = self.membership.time().stamps_until(now);
         let Some(participant) = self.participants.get_mut(disk) else { return };
         let asked = &mut self.asked;
         let cx = &mut Context {

@@ -45,7 +45,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     pub(super) fn new(config: DirectoryConfig, records: Records, now: Time) -> Cluster {
-        let time = Timekeeper::new(now, records.time_at_start(now).unwrap_or(config.first_time));
+        let time = Timekeeper::new(now, records.time_at_start(now, config.first_time));
         Cluster {
             leases: Leases::new(&config, now),
             runs: Runs::new(now),

@@ -10,7 +10,7 @@
 //! Each group gets a further view, of those that answered, which settles what was in doubt; the others may join again.
 
 use super::event::{DirectoryEffect, DirectoryEvent, Put, send};
-use super::records::{BrickRecord, FamilyRecord, GroupRecord, Records, VolumeRecord};
+use super::records::{BrickRecord, FamilyRecord, GroupRecord, Records, TimeRecord, VolumeRecord};
 use crate::layout::Layout;
 use base::{BrickId, ClusterTime, Depth, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,11 +266,13 @@ impl Recount {
         }
     }
 
-    /// The latest time of the cluster that bricks know, which goes on when the new directory starts. None where all are of before there
-    /// was one.
-    fn time(&self) -> Option<ClusterTime> {
+    /// The time of the cluster that most bricks know: one that lies does not decide it, and what others know later they tell the new
+    /// directory. None where all are of before there was one.
+    fn time(&self) -> Option<TimeRecord> {
         let times = self.accounts.values().map(|account| account.time);
-        times.filter(|time| time.is_valid()).max()
+        let mut times: Vec<ClusterTime> = times.filter(|time| time.is_valid()).collect();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied().map(TimeRecord::begins_at)
     }
 
     /// Everything the lost directory may have given out is left behind.

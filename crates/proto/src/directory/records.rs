@@ -130,6 +130,23 @@ impl Default for StreamsRecord {
     }
 }
 
+/// The time of the cluster, as it was a few minutes ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimeRecord {
+    pub(super) time: ClusterTime,
+    /// For how long directories have counted it, in ticks.
+    pub(super) counted: u64,
+    /// By how many ticks gateways and bricks have taken it forward.
+    pub(super) taken_forward: u64,
+}
+
+impl TimeRecord {
+    /// Nobody has counted yet.
+    pub(super) fn begins_at(time: ClusterTime) -> TimeRecord {
+        TimeRecord { time, counted: 0, taken_forward: 0 }
+    }
+}
+
 const RECENT_MAX: usize = 256;
 
 /// A command that was refused: a copy of it that comes late is refused as well, whatever has become possible since.
@@ -159,6 +176,7 @@ wire_struct!(CareRecord {
 });
 wire_struct!(Refusal { nonce, why });
 wire_struct!(StreamsRecord { version, places, next });
+wire_struct!(TimeRecord { time, counted, taken_forward });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
 wire_struct!(RunRecord { number, incarnation, journals, is_behind });
 wire_struct!(SlowRecord { is_out, since, why, relapses });
@@ -259,8 +277,8 @@ pub(super) struct Records {
     pub(super) of_streams: StreamsRecord,
     /// Those that were given to a stream of their own.
     pub(super) buckets: BTreeMap<String, StreamId>,
-    /// What time of the cluster it was a few minutes ago; none where there was no such time before.
-    pub(super) time: Option<ClusterTime>,
+    /// None where there was no time of the cluster before.
+    pub(super) time: Option<TimeRecord>,
     refusals: Vec<Refusal>,
 }
 
@@ -459,11 +477,12 @@ impl Records {
         (TIME_KEY.to_vec(), self.time.as_ref().map(Wire::to_bytes))
     }
 
-    /// From what time of the cluster a directory that starts at `now` goes on. A cluster of before there was such a time goes on from the stamps
-    /// that its gateways drew; none is there in a new one.
-    pub(super) fn time_at_start(&self, now: Time) -> Option<ClusterTime> {
-        let is_old = !self.bricks.is_empty();
-        self.time.or_else(|| is_old.then(|| ClusterTime::of_earlier_builds(now)))
+    /// From what time of the cluster a directory that starts at `now` goes on: `first` in a new cluster. One of before there was such a time goes
+    /// on from the stamps that its gateways drew.
+    pub(super) fn time_at_start(&self, now: Time, first: ClusterTime) -> TimeRecord {
+        let is_new = self.bricks.is_empty();
+        let begins = || if is_new { first } else { ClusterTime::of_earlier_builds(now) };
+        self.time.unwrap_or_else(|| TimeRecord::begins_at(begins()))
     }
 
     /// The streams to which volumes and buckets belong, some of them several times.

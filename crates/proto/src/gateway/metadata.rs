@@ -117,9 +117,10 @@ impl Metadata {
     }
 
     /// Registers again where a write met a stamp that is far ahead of the time as it is known here: the answer tells the time.
-    pub(super) fn ask_for_time(&mut self, coordinator: &mut Coordinator) {
-        if coordinator.takes_behind() {
-            self.next = self.next.min(self.registered + TIME_AGAIN);
+    pub(super) fn ask_for_time(&mut self, coordinator: &mut Coordinator, fx: &mut Vec<GatewayEffect>) {
+        let now = coordinator.now();
+        if coordinator.takes_behind() && now >= self.registered + TIME_AGAIN {
+            self.register(now, coordinator.time(), fx);
         }
     }
 
@@ -136,6 +137,22 @@ impl Metadata {
         if now < self.next {
             return;
         }
+        self.register(now, time, fx);
+        self.questions.clear();
+        for name in self.opening.keys().cloned().collect::<Vec<_>>() {
+            self.ask_for(name, fx);
+        }
+        for name in self.volumes.values().map(|open| open.info.name.clone()).collect::<Vec<_>>() {
+            self.ask_for(name, fx);
+        }
+        if !self.listing.is_empty() {
+            self.ask_for_list(fx);
+        }
+        let idle = self.held.is_some() && self.opening.is_empty() && self.listing.is_empty();
+        self.next = now + if idle { REFRESH } else { ASK_AGAIN };
+    }
+
+    fn register(&mut self, now: Time, time: ClusterTime, fx: &mut Vec<GatewayEffect>) {
         self.registered = now;
         let (gateway, address) = (self.config.id, self.config.address.clone());
         let (held, beside) = (self.held, self.config.beside);
@@ -153,18 +170,6 @@ impl Metadata {
                 sent: now,
             },
         );
-        self.questions.clear();
-        for name in self.opening.keys().cloned().collect::<Vec<_>>() {
-            self.ask_for(name, fx);
-        }
-        for name in self.volumes.values().map(|open| open.info.name.clone()).collect::<Vec<_>>() {
-            self.ask_for(name, fx);
-        }
-        if !self.listing.is_empty() {
-            self.ask_for_list(fx);
-        }
-        let idle = self.held.is_some() && self.opening.is_empty() && self.listing.is_empty();
-        self.next = now + if idle { REFRESH } else { ASK_AGAIN };
     }
 
     /// A volume is no more. Its family's views stay while another volume of the family is open: they are the same.

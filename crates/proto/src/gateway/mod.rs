@@ -355,7 +355,7 @@ impl Machine for Gateway {
     fn settle(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
         self.coordinator.set_now(now);
         self.metadata.ask_for_views(&mut self.coordinator, fx);
-        self.metadata.ask_for_time(&mut self.coordinator);
+        self.metadata.ask_for_time(&mut self.coordinator, fx);
         self.metadata.report(&mut self.coordinator, fx);
         let begun = self.coordinator.take_computations();
         fx.extend(

@@ -67,6 +67,17 @@ impl Progress {
     }
 }
 
+/// No gateway of the torture lies about its stamps: none is so far ahead of the cluster's time that a brick refuses it.
+pub fn check_far_ahead(refused: u64) -> Result<(), Violation> {
+    if refused == 0 {
+        return Ok(());
+    }
+    Err(Violation::new(
+        NAME,
+        format!("{refused} stamps of honest gateways were refused for being far ahead of the cluster's time"),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -80,8 +80,9 @@ impl Outcomes {
         cx: &mut Context<'_>,
         disk: &mut Disk,
         job: u64,
-        completions: Vec<Completion>,
+        mut completions: Vec<Completion>,
     ) {
+        completions.retain(|completion| !cx.is_far_ahead(completion.stamp));
         let parts = completions.iter().filter(|completion| completion.as_floor().is_none());
         let latest = parts.map(|completion| completion.stamp).max().unwrap_or_default();
         if latest <= self.noted_horizon {

@@ -101,7 +101,8 @@ impl Writes {
             cx.counters.count(Counter::MalformedPrepareRefused);
             return answer(cx, &prepare, PrepareOutcome::Failed);
         }
-        if cx.is_far_ahead(prepare.write.stamp) {
+        let record = prepare.write.link.as_ref().map(|link| link.stamp);
+        if cx.is_far_ahead(prepare.write.stamp) || record.is_some_and(|record| cx.is_far_ahead(record)) {
             // A moment later it may be taken: the cluster's time goes on.
             return answer(cx, &prepare, PrepareOutcome::Busy);
         }
@@ -466,10 +467,6 @@ impl Writes {
             at.cx.counters.count(Counter::FateOfAWaitingWriteAsked);
             return;
         }
-        // What the making of a view asks about, other members have taken.
-        if !matches!(asker, Asker::View(..)) && at.cx.is_far_ahead(write.stamp) {
-            return;
-        }
         at.disk.look_here(at.cx, (write.span, width), false, Looking::Fate { asker, write, width });
     }
 
@@ -488,6 +485,8 @@ impl Writes {
             Verdict::Seal if matches!(asker, Asker::Looker(..)) => {
                 self.fates.tell(at.cx, asker, Fate::Absent)
             }
+            // No honest writer drew it. As a seal it would become the floor below which the disk refuses all writes.
+            Verdict::Seal if at.cx.is_far_ahead(write.stamp) => {}
             Verdict::Seal => self.seal(at, asker, key),
             Verdict::Later => {}
         }
