@@ -1,17 +1,17 @@
 //! What a shard keeps on stable storage, and under which keys.
 //!
-//! `c`: the counts. `h` + version: one that is open, or was visible. `n` + bucket + zero + key: the version that is visible. `v` + version: its
+//! `c`: the counts. `l`: what lives of the shard gave out. `h` + version: one that is open, or was visible. `n` + bucket + zero + key: the version that is visible. `v` + version: its
 //! manifest. `s` + version + sharer: which of a version's segments a later one shares; the last sharer comes first. So names are listed without reading
 //! manifests, and what is for a restart to know is little and lies together.
 
-use super::{Page, Pair};
+use super::{Page, Pair, ids};
 use base::ObjectVersion;
 use wire::{DecodeError, ObjectInfo, ObjectName, Reader, Wire, Writer};
 
 /// How versions get their ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Counts {
-    /// Drawn when the index was made: versions of another index are not judged by this one.
+    /// Drawn when the index was made: versions of another index are not judged by this one. Lives may come to later ones.
     pub(super) epoch: u32,
     /// Lower numbers were given out.
     pub(super) next: u64,
@@ -88,12 +88,6 @@ fn decode_shares(reader: &mut Reader<'_>) -> Result<Vec<ObjectVersion>, DecodeEr
     if reader.left() > 0 { Wire::decode(reader) } else { Ok(Vec::new()) }
 }
 
-const NUMBER_BITS: u32 = 36;
-const SHARD_BITS: u32 = 7;
-const EPOCH_BITS: u32 = 20;
-/// The most shards of an index.
-pub(super) const SHARDS_MAX: u16 = 1 << SHARD_BITS;
-
 impl Wire for Counts {
     fn encode(&self, out: &mut Writer<'_>) {
         self.epoch.encode(out);
@@ -106,41 +100,23 @@ impl Wire for Counts {
         let (epoch, next) = (Wire::decode(reader)?, Wire::decode(reader)?);
         let has_shares = reader.left() > 0 && Wire::decode(reader)?;
         let counts = Counts { epoch, next, has_shares };
-        let is_sound = counts.epoch >> EPOCH_BITS == 0 && counts.next >> NUMBER_BITS == 0;
-        if is_sound { Ok(counts) } else { Err(DecodeError::OutOfRange { what: "the counts of a shard" }) }
+        if ids::is_sound(counts.epoch, counts.next) {
+            Ok(counts)
+        } else {
+            Err(DecodeError::OutOfRange { what: "the counts of a shard" })
+        }
     }
 }
 
 impl Counts {
     /// Of an index that is new.
     pub(super) fn new(drawn: u64) -> Counts {
-        Counts { epoch: (drawn & ((1 << EPOCH_BITS) - 1)) as u32, next: 1, has_shares: false }
+        Counts { epoch: (drawn & ((1 << ids::EPOCH_BITS) - 1)) as u32, next: 1, has_shares: false }
     }
-
-    /// The next id of this shard.
-    pub(super) fn take(&mut self, shard: u16) -> ObjectVersion {
-        let number = self.next;
-        self.next += 1;
-        assert!(number >> NUMBER_BITS == 0, "no shard lives to see so many versions");
-        let of_shard = u64::from(self.epoch) << SHARD_BITS | u64::from(shard);
-        ObjectVersion(of_shard << NUMBER_BITS | number)
-    }
-
-    /// Whether a version was given out by this shard.
-    pub(super) fn gave(&self, shard: u16, version: ObjectVersion) -> bool {
-        let number = version.0 & ((1 << NUMBER_BITS) - 1);
-        shard_of(version) == shard
-            && version.0 >> (NUMBER_BITS + SHARD_BITS) == u64::from(self.epoch)
-            && number < self.next
-    }
-}
-
-/// The shard that gave a version out.
-pub(super) fn shard_of(version: ObjectVersion) -> u16 {
-    (version.0 >> NUMBER_BITS) as u16 & (SHARDS_MAX - 1)
 }
 
 pub(super) const COUNTS: &[u8] = b"c";
+pub(super) const LIVES: &[u8] = b"l";
 
 pub(super) fn held(version: ObjectVersion) -> Vec<u8> {
     keyed(b'h', &version.0.to_be_bytes())
@@ -252,16 +228,6 @@ pub(super) fn read_held((key, value): &Pair) -> Result<(ObjectVersion, HeldRecor
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_name_their_shard_and_their_index() {
-        let mut counts = Counts::new(0xfff_ffff_ffff);
-        let version = counts.take(SHARDS_MAX - 1);
-        assert!(version.0 >> 63 == 0 && shard_of(version) == SHARDS_MAX - 1);
-        assert!(counts.gave(SHARDS_MAX - 1, version) && !counts.gave(0, version));
-        assert!(!counts.gave(SHARDS_MAX - 1, ObjectVersion(version.0 + 1)), "it is not given out yet");
-        assert!(!Counts::new(7).gave(SHARDS_MAX - 1, version), "another index gave it out");
-    }
 
     #[test]
     fn the_last_sharer_comes_first() {

@@ -1,7 +1,7 @@
 //! The index of objects: which versions there are, which of them is visible under which name, and which are gone.
 //!
 //! It has shards, among which names are distributed by hash. Each keeps its records in a store of its own, which it reads a page at a time: memory
-//! holds only what is under way. From below to above: `keys` (what is stored), `held` (versions that are not visible), `sharing` (segments that
+//! holds only what is under way. From below to above: `keys` (what is stored), `ids` (how versions are numbered), `held` (versions that are not visible), `sharing` (segments that
 //! versions have in common), `log` (what is being stored), `shard`, then this file, which finds the shard for a question and puts answers together. Why it is so:
 //! `docs/decisions/2026-11-25-large-objects.md`.
 //!
@@ -9,6 +9,7 @@
 
 mod buckets;
 mod held;
+mod ids;
 mod keys;
 mod log;
 mod shard;
@@ -84,7 +85,7 @@ pub enum IndexEffect {
 pub struct IndexConfig {
     /// How many there are. It cannot change while there are objects.
     pub shards: u16,
-    /// Random bits, for an index that is new.
+    /// Random bits, others at each start.
     pub drawn: u64,
     /// For how long a version is held for whoever puts or reads it, until that is renewed.
     pub hold: Duration,
@@ -140,7 +141,7 @@ enum Gathered {
 
 impl Index {
     pub fn new(config: &IndexConfig) -> Index {
-        let shards = config.shards.clamp(1, keys::SHARDS_MAX);
+        let shards = config.shards.clamp(1, ids::SHARDS_MAX);
         let shard = |number| Shard::new(number, config.drawn, config.hold);
         Index {
             shards: (0..shards).map(shard).collect(),
@@ -274,7 +275,7 @@ impl Index {
 
     /// The shard that gave a version out; one of another index goes to any, which does not know it.
     fn giver_of(&self, version: ObjectVersion) -> usize {
-        usize::from(keys::shard_of(version)).min(self.shards.len() - 1)
+        usize::from(ids::shard_of(version)).min(self.shards.len() - 1)
     }
 
     /// Versions by who gave them out; nobody here knows those of other shards.

@@ -8,7 +8,8 @@
 
 use super::buckets::BucketStreams;
 use super::held::{Held, Over};
-use super::keys::{self, Counts, HeldRecord, NameRecord};
+use super::ids::Ids;
+use super::keys::{self, HeldRecord, NameRecord};
 use super::log::Log;
 use super::sharing;
 use super::{Page, Pair, Put, ReadToken, ShardEffect, StoreToken};
@@ -149,17 +150,17 @@ enum State {
     Asleep,
     /// It reads what it has to know; these wait.
     Starting {
-        counts: Option<Counts>,
+        ids: Option<Ids>,
         waiting: Vec<(Ticket, Ask)>,
     },
-    Serving(Counts),
+    Serving(Ids),
 }
 
 #[derive(Debug)]
 pub(super) struct Shard {
     rules: &'static dyn Rules,
     number: u16,
-    /// For a shard that is new.
+    /// Another number for each start.
     drawn: u64,
     state: State,
     held: Held,
@@ -235,8 +236,9 @@ impl Shard {
             State::Serving(_) => self.carry_out(now, ticket, ask),
             State::Starting { waiting, .. } => waiting.push((ticket, ask)),
             State::Asleep => {
-                self.state = State::Starting { counts: None, waiting: vec![(ticket, ask)] };
-                let pages = vec![keys::only(keys::COUNTS.to_vec()), keys::page_of_held(None, PAGE)];
+                self.state = State::Starting { ids: None, waiting: vec![(ticket, ask)] };
+                let of_ids = [keys::COUNTS, keys::LIVES].map(|key| keys::only(key.to_vec()));
+                let pages = of_ids.into_iter().chain([keys::page_of_held(None, PAGE)]).collect();
                 self.read(pages, Reading::Start);
             }
         }
@@ -326,7 +328,7 @@ impl Shard {
     }
 
     fn gave(&self, version: ObjectVersion) -> bool {
-        matches!(&self.state, State::Serving(counts) if counts.gave(self.number, version))
+        matches!(&self.state, State::Serving(ids) if ids.gave(version))
     }
 
     fn tell(&mut self, ticket: Ticket, told: Told) {
@@ -383,13 +385,15 @@ impl Shard {
     // ---- changes ----
 
     fn open(&mut self, now: Time, ticket: Ticket, name: ObjectName, keep: Duration) {
-        let State::Serving(counts) = &mut self.state else { return };
-        let version = counts.take(self.number);
+        let State::Serving(ids) = &mut self.state else { return };
+        let (version, is_first) = ids.take();
+        let lives = is_first.then(|| (keys::LIVES.to_vec(), Some(ids.lives().to_bytes())));
         let record = HeldRecord::Open { name: name.clone(), keep_ns: keep.as_nanos() as u64 };
         let puts = [
-            (keys::COUNTS.to_vec(), Some(counts.to_bytes())),
+            (keys::COUNTS.to_vec(), Some(ids.counts().to_bytes())),
             (keys::held(version), Some(record.to_bytes())),
         ];
+        let puts = puts.into_iter().chain(lives);
         let (held, stream) = (self.held.length(keep), self.streams.of(&name.bucket));
         self.held.open(now, version, name, keep);
         self.log.put(puts, After::Opened { ticket, version, held, stream });
@@ -503,7 +507,8 @@ impl Shard {
 
     /// From the first version on that shares something, an earlier release must not judge what is gone.
     fn mark_sharing(&mut self, shares: bool) -> Option<Put> {
-        let State::Serving(counts) = &mut self.state else { return None };
+        let State::Serving(ids) = &mut self.state else { return None };
+        let counts = ids.counts();
         if !shares || core::mem::replace(&mut counts.has_shares, true) {
             return None;
         }
@@ -660,11 +665,12 @@ impl Shard {
     }
 
     fn on_start(&mut self, now: Time, pages: &[Vec<Pair>]) -> Result<(), DecodeError> {
-        let State::Starting { counts, waiting } = &mut self.state else { return Ok(()) };
+        let State::Starting { ids, waiting } = &mut self.state else { return Ok(()) };
         let held = pages.last().map(Vec::as_slice).unwrap_or_default();
-        if let [of_counts, _] = pages {
-            let stored = of_counts.first().map(|(_, value)| Counts::from_bytes(value)).transpose()?;
-            *counts = Some(stored.unwrap_or_else(|| Counts::new(self.drawn)));
+        if let [counts, lives, _] = pages {
+            let stored = |page: &[Pair]| page.first().map(|(_, value)| value.clone());
+            let (counts, lives) = (stored(counts), stored(lives));
+            *ids = Some(Ids::start(self.number, self.drawn, counts.as_deref(), lives.as_deref())?);
         }
         for pair in held {
             match keys::read_held(pair)? {
@@ -674,13 +680,14 @@ impl Shard {
                 (version, HeldRecord::Past { shares }) => self.held.leave(now, version, shares),
             }
         }
-        match (held.last(), *counts) {
-            (Some((last, _)), _) if held.len() >= PAGE as usize => {
+        match (held.last(), ids.take()) {
+            (Some((last, _)), known) if held.len() >= PAGE as usize => {
+                *ids = known;
                 self.read(vec![keys::page_of_held(Some(last), PAGE)], Reading::Start);
             }
-            (_, Some(counts)) => {
+            (_, Some(ids)) => {
                 let waiting = core::mem::take(waiting);
-                self.state = State::Serving(counts);
+                self.state = State::Serving(ids);
                 waiting.into_iter().for_each(|(ticket, ask)| self.carry_out(now, ticket, ask));
             }
             (_, None) => {}
