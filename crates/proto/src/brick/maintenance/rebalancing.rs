@@ -108,7 +108,11 @@ impl Rebalancing {
 
     pub(super) fn deadline(&self, may_fetch_at: Time) -> Option<(Time, &'static str)> {
         let waits = self.pass.as_ref().is_some_and(|pass| pass.reading.is_none() && !pass.wanting.is_empty());
-        waits.then_some((may_fetch_at, "the rate of rebuilding allows a share of an object to be moved"))
+        let waits =
+            waits.then_some((may_fetch_at, "the rate of rebuilding allows a share of an object to be moved"));
+        let again = self.pass.as_ref().and_then(|pass| pass.versions.again());
+        let again = again.map(|again| (again, "a disk that was busy is asked again what it has"));
+        waits.into_iter().chain(again).min()
     }
 
     pub(super) fn advance(&mut self, cx: &mut Context) {

@@ -6,7 +6,8 @@ use super::context::Context;
 use super::disks::{Effect, Walker};
 use super::job::Stretch;
 use crate::counters::Counter;
-use base::{ObjectVersion, VolumeId};
+use base::{ObjectVersion, Time, VolumeId};
+use core::time::Duration;
 use std::collections::VecDeque;
 use wire::disk::{Blocks, INVENTORY_MAX, StoreError};
 use wire::object::{Pack, VERSIONS_MAX};
@@ -19,11 +20,25 @@ pub(super) struct Versions {
     /// Versions up to this one came.
     after: Stretch,
     is_listing: bool,
+    state: State,
     /// Packs that came, and at which disk.
     packs: VecDeque<(usize, Pack)>,
     /// Of each block of the first of them, as far as they are looked up: whether it is there, or may be.
     known: Vec<bool>,
 }
+
+/// Whether the disk can say what it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Known,
+    /// It was busy when it was asked last.
+    Busy,
+    /// It is asked again then.
+    Again(Time),
+}
+
+/// A disk that was busy is asked again after this time.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// What a disk answered.
 pub(super) enum Listed {
@@ -96,6 +111,7 @@ impl Versions {
             disk: 0,
             after: start(),
             is_listing: false,
+            state: State::Known,
             packs: VecDeque::new(),
             known: Vec::new(),
         }
@@ -111,13 +127,27 @@ impl Versions {
         if self.packs.is_empty() && self.disk >= cx.disks().count() {
             return false;
         }
-        if !core::mem::replace(&mut self.is_listing, true) {
+        match self.state {
+            State::Known => {}
+            State::Busy => self.state = State::Again(cx.now() + AGAIN),
+            State::Again(then) if then <= cx.now() => self.state = State::Known,
+            State::Again(_) => {}
+        }
+        if self.state == State::Known && !core::mem::replace(&mut self.is_listing, true) {
             match self.packs.front() {
                 Some((disk, pack)) => cx.disks().survey(self.of, *disk, self.next_of(*pack)),
                 None => cx.disks().list_versions(self.of, self.disk, self.after),
             }
         }
         true
+    }
+
+    /// When a disk that was busy is asked again.
+    pub(super) fn again(&self) -> Option<Time> {
+        match self.state {
+            State::Again(then) => Some(then),
+            State::Known | State::Busy => None,
+        }
     }
 
     /// The next blocks of the first pack.
@@ -131,9 +161,16 @@ impl Versions {
     pub(super) fn on_listed(&mut self, listed: Listed, skips: bool) -> Vec<Held> {
         self.is_listing = false;
         match listed {
-            // A disk that fails has none.
-            Listed::Page(page) => self.on_page(page.unwrap_or_default(), skips),
-            Listed::Survey(blocks) => self.on_survey(blocks),
+            Listed::Page(Ok(page)) => self.on_page(page, skips),
+            // One that fails has none.
+            Listed::Page(Err(StoreError::Failed)) => self.on_page(Vec::new(), skips),
+            Listed::Survey(Ok(blocks)) => self.on_survey(Ok(blocks)),
+            Listed::Survey(Err(StoreError::Failed)) => self.on_survey(Err(StoreError::Failed)),
+            // One that is busy may have some.
+            Listed::Page(Err(_)) | Listed::Survey(Err(_)) => {
+                self.state = State::Busy;
+                Vec::new()
+            }
         }
     }
 
@@ -243,6 +280,28 @@ mod tests {
         assert_eq!((versions.disk, &page[page.len() - 1..]), (0, &alone(&[versions.after])[..]));
         assert_eq!(list(&mut versions, vec![(VolumeId(7), 1)], false), []);
         assert_eq!(versions.disk, 1);
+    }
+
+    /// A disk that was still opening counted as one that has nothing, and what others had lost of its versions was not looked for.
+    #[test]
+    fn a_disk_that_is_busy_is_asked_again_and_one_that_fails_has_nothing() {
+        let (mut cx, second) = (Context::new(base::BrickId(1), 1, Time(0)), Duration::from_secs(1));
+        let mut versions = Versions::of(Walker::Lost);
+        for busy in [StoreError::Busy, StoreError::NoRoomYet] {
+            assert!(versions.list(&mut cx));
+            assert_eq!(cx.disks().take_effects().len(), 1);
+            assert_eq!(versions.on_listed(Listed::Page(Err(busy)), true), []);
+            assert!(versions.list(&mut cx), "it may have some");
+            assert!(cx.disks().take_effects().is_empty(), "not at once");
+            let then = versions.again().expect("it is asked again");
+            cx.set_now(then + second);
+        }
+        assert!(versions.list(&mut cx));
+        let page = stretches(1..3, 1);
+        assert_eq!(list(&mut versions, page.clone(), true), alone(&page));
+        let mut versions = Versions { is_listing: true, ..Versions::of(Walker::Lost) };
+        versions.on_listed(Listed::Page(Err(StoreError::Failed)), true);
+        assert!(!versions.list(&mut cx));
     }
 
     #[test]
