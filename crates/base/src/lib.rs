@@ -8,6 +8,7 @@
 
 pub mod checksum;
 pub mod cluster_time;
+pub mod digest;
 pub mod id;
 pub mod machine;
 pub mod mechanics;
@@ -19,6 +20,7 @@ pub mod time;
 
 pub use checksum::{Checksum, checksum};
 pub use cluster_time::{ClusterClock, ClusterTime};
+pub use digest::Digest;
 pub use id::{
     BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, ObjectVersion, RequestId, StreamId, ViewNumber,
     VolumeId,

@@ -1,6 +1,6 @@
 //! Bytes that travel: reference-counted, sliced and joined without being copied.
 
-use crate::{BLOCK, Checksum, checksum};
+use crate::{BLOCK, Checksum, Digest, checksum};
 use bytes::Bytes;
 use core::fmt;
 
@@ -163,6 +163,11 @@ impl Payload {
     /// The checksum of all bytes.
     pub fn checksum(&self) -> Checksum {
         self.checksum_behind(0)
+    }
+
+    /// What tells these bytes from all others.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.parts().iter().map(|part| &part[..]))
     }
 
     /// The checksum of all bytes behind others of which `sum` is the checksum.

@@ -110,6 +110,7 @@ base::named! {
         StretchGivenBack: "stretch given back",
         FragmentsMoved: "fragment of an object moved to a brick with more room",
         FragmentsMadeAgain: "fragment of an object made again",
+        UnwantedFragmentsGivenBack: "fragment given back that its putter called off",
         SmallFragmentsErased: "small fragment erased from beside others",
         SmallFragmentsLookedForAlone: "small fragment looked for where earlier releases put it",
         GoneVersionsGivenBack: "version of an object that is gone given back",

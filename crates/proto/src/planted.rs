@@ -2,6 +2,7 @@
 
 use crate::rules::{Rules, SOUND};
 use base::{NodeId, Stamp};
+use core::time::Duration;
 use wire::{GroupView, PrepareOutcome};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +45,12 @@ pub enum Plant {
     SharesMoved,
     /// A brick gives back what it has of a segment although the index has not noted that it is elsewhere.
     GivesBackUnnoted,
+    /// A reader takes what its fragments give, whether or not that was put.
+    TrustsFragments,
+    /// What a putter calls off stays where it is stored.
+    KeepsCalledOff,
+    /// A brick looks for garbage of objects half a minute after its start at the earliest.
+    LooksLate,
 }
 
 /// The rules with this broken.
@@ -69,6 +76,9 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::ForgetsSharers) => &ForgetsSharers,
         Some(Plant::SharesMoved) => &SharesMoved,
         Some(Plant::GivesBackUnnoted) => &GivesBackUnnoted,
+        Some(Plant::TrustsFragments) => &TrustsFragments,
+        Some(Plant::KeepsCalledOff) => &KeepsCalledOff,
+        Some(Plant::LooksLate) => &LooksLate,
     }
 }
 
@@ -248,6 +258,33 @@ struct GivesBackUnnoted;
 impl Rules for GivesBackUnnoted {
     fn gives_back(&self, _is_noted: bool) -> bool {
         true
+    }
+}
+
+#[derive(Debug)]
+struct TrustsFragments;
+
+impl Rules for TrustsFragments {
+    fn trusts(&self, _is_right: bool) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct KeepsCalledOff;
+
+impl Rules for KeepsCalledOff {
+    fn gives_back_called_off(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct LooksLate;
+
+impl Rules for LooksLate {
+    fn first_look(&self, _soon: Duration, every: Duration) -> Duration {
+        every
     }
 }
 

@@ -3,6 +3,7 @@
 
 use base::{NodeId, Stamp};
 use core::fmt::Debug;
+use core::time::Duration;
 use wire::{GroupView, PrepareOutcome};
 
 /// The rules, each with what is right. Where nothing is said they are those of every product.
@@ -109,6 +110,21 @@ pub trait Rules: Debug + Sync {
     /// Whether a write within a stripe unit is one write.
     fn keeps_units_whole(&self) -> bool {
         true
+    }
+
+    /// Whether a segment is handed to its reader, by whether it is what was put.
+    fn trusts(&self, is_right: bool) -> bool {
+        is_right
+    }
+
+    /// Whether bricks may give back what a putter calls off.
+    fn gives_back_called_off(&self) -> bool {
+        true
+    }
+
+    /// How long after its start a brick looks for garbage of objects for the first time: `soon`, and not as late as it does from then on.
+    fn first_look(&self, soon: Duration, _every: Duration) -> Duration {
+        soon
     }
 
     /// Whether a put of a segment is over once something is stored, by whether that is enough.

@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 19] = [
+pub const NAMES: [&str; 22] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -22,10 +22,13 @@ pub const NAMES: [&str; 19] = [
     "forgets_sharers",
     "shares_moved",
     "gives_back_unnoted",
+    "trusts_fragments",
+    "keeps_called_off",
+    "looks_late",
 ];
 
 /// The last so many take objects to be found: where one of them is planted objects are put and read.
-const OF_OBJECTS_COUNT: usize = 7;
+const OF_OBJECTS_COUNT: usize = 10;
 pub(crate) const OF_OBJECTS: &[&str] = NAMES.split_at(NAMES.len() - OF_OBJECTS_COUNT).1;
 
 /// Each is found within so many seeds.
@@ -59,6 +62,9 @@ mod planted {
             "forgets_sharers" => Plant::ForgetsSharers,
             "shares_moved" => Plant::SharesMoved,
             "gives_back_unnoted" => Plant::GivesBackUnnoted,
+            "trusts_fragments" => Plant::TrustsFragments,
+            "keeps_called_off" => Plant::KeepsCalledOff,
+            "looks_late" => Plant::LooksLate,
             _ => return None,
         })
     }

@@ -4,8 +4,8 @@
 
 use crate::Version;
 use base::{
-    BrickId, ClientId, ClusterId, ClusterTime, GatewayId, GroupId, NodeId, ObjectVersion, RequestId, Stamp,
-    StreamId, Time, ViewNumber, VolumeId,
+    BrickId, ClientId, ClusterId, ClusterTime, Digest, GatewayId, GroupId, NodeId, ObjectVersion, RequestId,
+    Stamp, StreamId, Time, ViewNumber, VolumeId,
 };
 
 /// Why bytes are not a value.
@@ -277,6 +277,15 @@ impl Wire for () {
     fn encode(&self, _out: &mut Writer<'_>) {}
     fn decode(_reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(())
+    }
+}
+
+impl Wire for Digest {
+    fn encode(&self, out: &mut Writer<'_>) {
+        out.put(&self.0);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Digest(reader.take(32, "digest")?.try_into().expect("32 bytes")))
     }
 }
 

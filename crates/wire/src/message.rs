@@ -173,7 +173,7 @@ pub enum Message {
         outcome: RepairOutcome,
         wait: Wait,
     },
-    /// These reads and repairs of the sender are of no interest any more, at most [`OPERATIONS_MAX`]. (A prepare is called off
+    /// These reads, repairs and fragments of the sender are of no interest any more, at most [`OPERATIONS_MAX`]. (A prepare is called off
     /// by its decision.)
     Cancel {
         operations: Vec<u64>,
@@ -215,6 +215,9 @@ pub enum Message {
         operation: u64,
         fragment: FragmentId,
         service: Service,
+        /// Whether nobody can see its version yet, so that nobody counts on it if this is called off: then it is given back, unless it was put
+        /// here once more by somebody else.
+        is_new: bool,
     },
     FragmentPut {
         operation: u64,
@@ -780,7 +783,7 @@ wire_enum!(Message {
     33 => Unlock { holders },
     34 => AreDecided { operation, group, view, writes },
     35 => AreDecidedDone { operation, undecided },
-    50 => PutFragment { operation, fragment, service },
+    50 => PutFragment { operation, fragment, service; since 20: is_new },
     51 => FragmentPut { operation, outcome, wait },
     52 => GetFragment { operation, fragment, blocks, service },
     53 => Fragment { operation, outcome, wait },

@@ -10,7 +10,8 @@ use wire::{FragmentOutcome, Service};
 const FRAGMENT: FragmentId = FragmentId { version: ObjectVersion(7), segment: 2, index: 5 };
 
 fn put(bench: &mut Bench, operation: u64, bytes: usize) {
-    let message = Message::PutFragment { operation, fragment: FRAGMENT, service: Service::default() };
+    let message =
+        Message::PutFragment { operation, fragment: FRAGMENT, service: Service::default(), is_new: true };
     let packet = Packet { message, payload: Payload::zeros(bytes) };
     bench.step(BrickEvent::Packet { from: GATEWAY, packet });
 }
@@ -281,4 +282,43 @@ fn a_version_that_begins_packs_is_not_dropped_with_all_that_lies_in_them() {
         })
         .collect();
     assert_eq!(dropped, [FragmentId::volume(ObjectVersion(257))]);
+}
+
+/// A putter sends more than it needs, and calls off what it does not count on.
+#[test]
+fn what_its_putter_calls_off_is_given_back() {
+    let staged = |command: Command| {
+        let Command::Mend { token, .. } = command else { panic!("{command:?}") };
+        Reply::Staged { token, result: Ok(()) }
+    };
+    let erases = |bench: &Bench| {
+        let spans = bench.asked.iter().filter_map(|(_, command)| match command {
+            Command::Erase { span, .. } => Some(*span),
+            _ => None,
+        });
+        spans.collect::<Vec<_>>()
+    };
+    let mut bench = Bench::new(1, Vec::new());
+    put(&mut bench, 1, 2 * BLOCK);
+    answer(&mut bench, staged);
+    bench.ask(Message::Cancel { operations: vec![1] });
+    assert_eq!(erases(&bench), [FRAGMENT.span(2)]);
+    // The disk still works for it.
+    let mut bench = Bench::new(1, Vec::new());
+    put(&mut bench, 1, 2 * BLOCK);
+    bench.ask(Message::Cancel { operations: vec![1] });
+    assert_eq!(erases(&bench), []);
+    answer(&mut bench, staged);
+    assert_eq!(erases(&bench), [FRAGMENT.span(2)]);
+    // Somebody made it again meanwhile, and may count on it.
+    let mut bench = Bench::new(1, Vec::new());
+    put(&mut bench, 1, 2 * BLOCK);
+    answer(&mut bench, staged);
+    let (operation, service) = (2, Service::default());
+    let message = Message::PutFragment { operation, fragment: FRAGMENT, service, is_new: false };
+    let packet = Packet { message, payload: Payload::zeros(2 * BLOCK) };
+    bench.step(BrickEvent::Packet { from: GATEWAY, packet });
+    answer(&mut bench, staged);
+    bench.ask(Message::Cancel { operations: vec![1, 2] });
+    assert_eq!(erases(&bench), []);
 }

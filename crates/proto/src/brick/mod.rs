@@ -432,9 +432,9 @@ impl Brick {
                     RepairRequest { asker, group, view, span, width, stamps, content, service, stay };
                 self.with(now, fx, span, |participant, cx| participant.on_repair(cx, request));
             }
-            Message::PutFragment { operation, fragment, service } => {
+            Message::PutFragment { operation, fragment, service, is_new } => {
                 let blocks = u32::try_from(payload.len() / BLOCK).unwrap_or(u32::MAX);
-                let asked = FragmentWish::Put(payload);
+                let asked = FragmentWish::Put { content: payload, is_new };
                 self.on_fragment(now, (from, operation), (fragment, blocks), (asked, service), fx);
             }
             Message::GetFragment { operation, fragment, blocks, service } => {
@@ -544,6 +544,9 @@ impl Brick {
         };
         let (withdrawn, late): (Vec<u64>, Vec<u64>) = operations.into_iter().partition(has_waited);
         withdrawn.iter().for_each(|_| self.counters.count(Counter::RequestWithdrawnBeforeItsTurn));
+        if !late.is_empty() {
+            self.with_all(now, fx, |participant, cx| participant.give_back_fragments(cx, from, &late));
+        }
         reply(fx, from, Message::Cancelled { withdrawn, late });
     }
 

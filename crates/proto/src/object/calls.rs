@@ -35,7 +35,11 @@ pub(super) struct Call {
 /// What a brick is to do with a fragment.
 #[derive(Clone, Debug)]
 pub(super) enum Wish {
-    Put(Payload),
+    /// With `is_new` it is of a version that nobody can see yet: if it is called off, the brick gives back what it has stored of it.
+    Put {
+        content: Payload,
+        is_new: bool,
+    },
     Get,
     /// Say whether it is there, and with `reads` whether it can be read.
     Check {
@@ -47,7 +51,7 @@ impl Call {
     /// So many blocks the disk moves.
     fn moves(&self) -> u32 {
         match self.wish {
-            Wish::Put(_) | Wish::Get | Wish::Check { reads: true } => self.blocks,
+            Wish::Put { .. } | Wish::Get | Wish::Check { reads: true } => self.blocks,
             Wish::Check { reads: false } => 0,
         }
     }
@@ -59,7 +63,7 @@ impl Call {
 
     /// For how long an answer is waited for.
     fn again(&self) -> Duration {
-        if matches!(self.wish, Wish::Put(_)) { CONTENT_AGAIN } else { AGAIN }
+        if matches!(self.wish, Wish::Put { .. }) { CONTENT_AGAIN } else { AGAIN }
     }
 }
 
@@ -129,7 +133,7 @@ impl Calls {
         self.open.iter().map(
             move |(operation, Open { call: Call { brick, fragment, wish, .. }, again, refused, .. })| {
                 let what = match wish {
-                    Wish::Put(_) => "to take",
+                    Wish::Put { .. } => "to take",
                     Wish::Get => "for",
                     Wish::Check { .. } => "to check",
                 };
@@ -316,8 +320,8 @@ impl Call {
     fn packet(&self, operation: u64, service: Service) -> Packet {
         let Call { fragment, ref wish, blocks, .. } = *self;
         match wish {
-            Wish::Put(content) => {
-                let message = Message::PutFragment { operation, fragment, service };
+            Wish::Put { content, is_new } => {
+                let message = Message::PutFragment { operation, fragment, service, is_new: *is_new };
                 Packet { message, payload: content.clone() }
             }
             Wish::Get => Message::GetFragment { operation, fragment, blocks, service }.into(),

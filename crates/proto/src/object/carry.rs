@@ -58,7 +58,9 @@ impl Carrying {
         let is_whole = content.len() == self.carry.symbol_blocks as usize * BLOCK;
         match outcome {
             FragmentOutcome::Done if brick == self.carry.to => self.stored.push(place),
-            FragmentOutcome::Done if is_whole => self.ask(cx, (symbol, self.carry.to), Wish::Put(content)),
+            FragmentOutcome::Done if is_whole => {
+                self.ask(cx, (symbol, self.carry.to), Wish::Put { content, is_new: false });
+            }
             // This one is not copied.
             _ => {}
         }

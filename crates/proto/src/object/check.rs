@@ -22,9 +22,10 @@ pub struct Check {
     pub stream: StreamId,
 }
 
-/// What bricks said. All others are there.
+/// What bricks said.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
+    pub there: Vec<Place>,
     /// They are not there, or cannot be read.
     pub missing: Vec<Place>,
     /// Nobody said anything of these.
@@ -57,7 +58,7 @@ impl Checking {
     ) -> Option<Transfer> {
         self.open.remove(&place);
         match outcome {
-            FragmentOutcome::Done => {}
+            FragmentOutcome::Done => self.checked.there.push(place),
             FragmentOutcome::Missing | FragmentOutcome::Unreadable => self.checked.missing.push(place),
             FragmentOutcome::NoSpace | FragmentOutcome::Busy | FragmentOutcome::Failed => {
                 self.checked.silent.push(place);

@@ -2,6 +2,7 @@
 
 use super::access::Place;
 use super::coding::{Coder, Coding, LtDecoder, enough};
+use super::doubt::Expected;
 use base::{BLOCK, Checksum, ObjectVersion, Payload};
 use std::collections::BTreeMap;
 use wire::{DecodeError, FragmentId, Reader, SegmentSpan, Share, Wire, Writer, wire_enum, wire_struct};
@@ -135,6 +136,8 @@ pub(super) struct Plan {
     pub(super) coding: Coding,
     pub(super) symbol_blocks: u32,
     pub(super) symbols: u32,
+    /// What the redundancy takes that was asked for.
+    pub(super) least: u32,
 }
 
 impl Plan {
@@ -148,15 +151,15 @@ impl Plan {
             let symbol_blocks = bytes.div_ceil(BLOCK) as u32;
             // No brick has two copies.
             let symbols = symbols_of(1).clamp(losses + 1, bricks - losses);
-            return Plan { coding: Coding::Copies { blocks: 1 }, symbol_blocks, symbols };
+            return Plan { coding: Coding::Copies { blocks: 1 }, symbol_blocks, symbols, least: symbols };
         }
         let wanted = bytes.div_ceil(COPIES_MAX_BYTES).clamp(*BLOCKS.start(), *BLOCKS.end());
         let symbol_bytes = bytes.div_ceil(wanted).next_multiple_of(SLOT_BYTES);
         let blocks = bytes.div_ceil(symbol_bytes) as u32;
         // Without the share of those that may be lost the others have enough; and those that are not silent take all of it.
         let survives = (enough(blocks) * (bricks - losses)).div_ceil(bricks - 2 * losses) + losses;
-        let symbols = survives.max(symbols_of(blocks));
-        Plan { coding: Coding::precoded(blocks), symbol_blocks: (symbol_bytes / BLOCK) as u32, symbols }
+        let (symbol_blocks, least) = ((symbol_bytes / BLOCK) as u32, symbols_of(blocks));
+        Plan { coding: Coding::precoded(blocks), symbol_blocks, symbols: survives.max(least), least }
     }
 }
 
@@ -227,17 +230,16 @@ impl SegmentRecord {
         BESIDE_PLACES + self.places.len() * core::mem::size_of::<Place>()
     }
 
-    /// Its content, of all its blocks; none where that is not what was put.
-    pub(super) fn content(&self, blocks: &[Payload]) -> Option<Payload> {
+    /// Its content, of all its blocks.
+    pub(super) fn content(&self, blocks: &[Payload]) -> Payload {
         let mut content = Payload::new();
         blocks.iter().for_each(|block| content.append(block));
-        let content = content.slice(0, content.len().min(self.bytes as usize));
-        self.is_content(&content).then_some(content)
+        content.slice(0, self.bytes as usize)
     }
 
-    /// Whether these are its bytes, as far as that is known.
-    pub(super) fn is_content(&self, content: &Payload) -> bool {
-        content.len() == self.bytes as usize && self.checksum.is_none_or(|sum| sum == content.checksum())
+    /// What is to come of its blocks, as far as that is known.
+    pub fn expected(&self) -> Option<Expected> {
+        self.checksum.map(|checksum| Expected { bytes: self.bytes, checksum })
     }
 
     /// Whether bricks have brought some of it elsewhere, or back, since it was as it is here.

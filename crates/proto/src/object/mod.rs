@@ -2,8 +2,8 @@
 //!
 //! [`Transfers`] puts and gets segments: it asks bricks, has symbols computed, and says what became of it. From below to above:
 //! `coding` (which symbols are enough), `calls` (questions to bricks), `access` (what a reader asks for, at whom), `ready` (which brick
-//! takes which of a writer's symbols), `put`, `get`, `check`, `remake` and `carry` (a segment's way), then this file, which routes. Above it stand objects with names:
-//! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `hold` (versions that are held), `patch` (what a put leaves of a version that is there), `upload` and `download`
+//! takes which of a writer's symbols), `put`, `get`, `doubt` (wrong fragments), `check`, `remake` and `carry` (a segment's way), then this file, which routes. Above it stand objects with names:
+//! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `hold` (versions that are held), `parts` (segments until all are stored), `patch` (what a put leaves of a version that is there), `upload` and `download`
 //! (an object's way), `restore` (what bricks lost is made again), `rebalance` (what is moved, or nobody looks for any more), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: who may see which version. The index says it ([`crate::index`]).
@@ -15,11 +15,13 @@ mod carry;
 mod charges;
 mod check;
 mod coding;
+mod doubt;
 mod download;
 mod get;
 mod hold;
 mod manifest;
 mod objects;
+mod parts;
 mod patch;
 mod put;
 mod questions;
@@ -36,17 +38,19 @@ pub use bricks::Room;
 pub use carry::Carry;
 pub use check::{Check, Checked};
 pub use coding::{Coding, LtDecoder};
+pub use doubt::Expected;
 pub use download::WantedObject;
 pub use get::{Get, GetError};
 pub use manifest::{Manifest, REDUNDANCY_MAX, SEGMENT_BYTES, SegmentRecord};
 pub use objects::{ObjectEffect, ObjectError, ObjectNews, ObjectWish, Objects};
+pub use parts::Incomplete;
 pub use patch::ObjectPatch;
 pub use put::{Put, PutError};
 pub use ready::Placing;
 pub use rebalance::{Rebalance, Rebalanced};
 pub use remake::Remake;
 pub use restore::{Inspection, Restored};
-pub use resume::{PutProgress, Resumable};
+pub use resume::{PutProgress, Resumable, StoredSegment};
 pub use upload::NewObject;
 
 use crate::fair::Cost;
@@ -77,8 +81,8 @@ pub enum TransferEffect {
     Compute { transfer: TransferId, computation: Computation },
     /// A put has ended: these fragments are on stable storage.
     Put { transfer: TransferId, result: Result<Vec<Place>, PutError> },
-    /// A get has ended: the blocks of the segment, in order.
-    Got { transfer: TransferId, result: Result<Vec<Payload>, GetError> },
+    /// A get has ended: the blocks of the segment, in order; and what is to be replaced, where fragments were wrong.
+    Got { transfer: TransferId, result: Result<Vec<Payload>, GetError>, mends: Option<Remake> },
     /// A check has ended.
     Checked { transfer: TransferId, checked: Checked },
     /// What was to be made again or copied is on stable storage, as far as it will be.
@@ -295,6 +299,13 @@ impl Transfers {
                 Some((Transfer::Put(put), _)) if !was_busy => put.on_late(cx, place.1),
                 _ => {}
             }
+        }
+        let has_gathered = |(_, (state, _)): &(&TransferId, &(Transfer, Time))| matches!(state, Transfer::Get(get) if get.has_gathered(now));
+        for transfer in self.under_way.iter().filter(has_gathered).map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.with(now, transfer, fx, |transfer, cx| match transfer {
+                Transfer::Get(get) => get.on_gathered(cx),
+                other => Some(other),
+            });
         }
         for (transfer, (state, _)) in &mut self.under_way {
             if state.deadline().is_some_and(|deadline| deadline <= now)

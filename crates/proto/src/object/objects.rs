@@ -9,13 +9,15 @@ use super::carry::Carry;
 use super::check::{Check, Checked};
 use super::download::{Downloading, WantedObject};
 use super::get::{Get, GetError};
-use super::manifest::{Manifest, SegmentRecord};
+use super::manifest::Manifest;
+use super::parts::Incomplete;
 use super::patch::ObjectPatch;
 use super::put::{Put, PutError};
 use super::questions::{Answer, Questions};
 use super::rebalance::{Rebalance, Rebalanced, Rebalancing};
 use super::remake::Remake;
 use super::restore::{Inspection, Restored, Restoring};
+use super::resume::StoredSegment;
 use super::upload::{NewObject, Uploading};
 use super::{TransferEffect, TransferId, Transfers, first_of_run};
 use crate::fair::Cost;
@@ -74,7 +76,7 @@ pub enum ObjectNews {
     /// A segment of a put that can go on later is stored: it need not be put again.
     Stored {
         segment: u32,
-        record: SegmentRecord,
+        stored: StoredSegment,
     },
     /// What was put, or patched.
     Put(Result<ObjectInfo, ObjectError>),
@@ -138,6 +140,8 @@ pub enum ObjectError {
     TooOld,
     #[error("the object has parts of more than {} versions: put it anew", wire::index::SHARES_MAX)]
     TooScattered,
+    #[error("the object was not put, as a mistake of this program would have left a hole in it: {0}")]
+    Incomplete(Incomplete),
     #[error("content came that was not asked for")]
     OutOfTurn,
     #[error("the object was put, patched or removed in the meantime")]
@@ -153,7 +157,9 @@ impl ObjectError {
             ObjectError::Index(IndexError::Busy | IndexError::Storage(_) | IndexError::Expired) => true,
             ObjectError::NoAnswer | ObjectError::InDoubt | ObjectError::BaseReplaced => true,
             ObjectError::TooFewBricks { .. } | ObjectError::CalledOff => true,
-            ObjectError::Put(error) => matches!(error, PutError::NoBrickTakesMore { .. }),
+            ObjectError::Put(error) => {
+                matches!(error, PutError::NoBrickTakesMore { .. } | PutError::LessRedundancy { .. })
+            }
             ObjectError::Get { error, .. } => matches!(error, GetError::TooFewFragments { .. }),
             _ => false,
         }
@@ -199,6 +205,8 @@ pub enum ObjectEffect {
 pub struct Objects {
     transfers: Transfers,
     owners: BTreeMap<TransferId, Owner>,
+    /// Segments that have come, while wrong fragments of them are being replaced: whoever wants one is told then, as it may end its process at once.
+    mending: BTreeMap<TransferId, (TransferId, Vec<Payload>)>,
     questions: Questions,
     bricks: Bricks,
     work: BTreeMap<u64, Work>,
@@ -529,7 +537,7 @@ impl Objects {
 
     /// What is under way under a tag, and what it may work with.
     fn take(&mut self, now: Time, tag: u64) -> (Option<Work>, Step<'_>) {
-        let Objects { transfers, owners, questions, bricks, work, transfer_fx, news, marks } = self;
+        let Objects { transfers, owners, questions, bricks, work, transfer_fx, news, marks, .. } = self;
         let step = Step { now, tag, bricks, transfers, owners, questions, transfer_fx, news, marks };
         (work.remove(&tag), step)
     }
@@ -552,9 +560,16 @@ impl Objects {
                         fx.push(ObjectEffect::Compute { transfer, computation });
                     }
                     TransferEffect::Put { transfer, result } => self.on_put(now, transfer, result, fx),
-                    TransferEffect::Got { transfer, result } => self.on_got(now, transfer, result, fx),
+                    TransferEffect::Got { transfer, result: Ok(blocks), mends: Some(mends) } => {
+                        let mending = self.transfers.remake(now, mends, &mut self.transfer_fx);
+                        self.mending.insert(mending, (transfer, blocks));
+                    }
+                    TransferEffect::Got { transfer, result, .. } => self.on_got(now, transfer, result, fx),
                     TransferEffect::Checked { transfer, checked } => self.on_checked(now, transfer, checked),
-                    TransferEffect::Stored { transfer, stored } => self.on_stored(now, transfer, &stored),
+                    TransferEffect::Stored { transfer, stored } => match self.mending.remove(&transfer) {
+                        Some((get, blocks)) => self.on_got(now, get, Ok(blocks), fx),
+                        None => self.on_stored(now, transfer, &stored),
+                    },
                 }
             }
         }

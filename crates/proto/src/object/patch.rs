@@ -5,6 +5,7 @@
 use super::hold::Hold;
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, Step};
+use super::parts::Parts;
 use super::resume::Resumable;
 use base::{Checksum, ObjectVersion, Payload, Time};
 use wire::{ObjectInfo, ObjectName};
@@ -75,19 +76,10 @@ impl Base {
     }
 
     /// Its fragments were moved: what is shared of it is where this manifest says.
-    pub(super) fn is_marked(
-        &mut self,
-        manifest: &[u8],
-        segments: &mut [Option<SegmentRecord>],
-    ) -> Result<(), ObjectError> {
+    pub(super) fn is_marked(&mut self, manifest: &[u8], segments: &mut Parts) -> Result<(), ObjectError> {
         let was = base::checksum(manifest);
         let manifest = read(manifest, self.info.version)?;
-        for (kept, moved) in segments.iter_mut().zip(&manifest.segments) {
-            if let Some(kept) = kept.as_mut().filter(|kept| kept.version == moved.version) {
-                kept.places.clone_from(&moved.places);
-                kept.mark = moved.mark;
-            }
-        }
+        segments.follow(&manifest);
         (self.manifest, self.was) = (manifest, was);
         Ok(())
     }

@@ -25,6 +25,8 @@ pub struct Put {
     pub blocks: Vec<Payload>,
     /// So many symbols are to be on stable storage: (1 + D) K.
     pub symbols: u32,
+    /// If bricks take no more, so many do, as far as they survive the losses: what the redundancy takes that was asked for.
+    pub least: u32,
     /// Those that may take symbols. If several have as much room, the first of them takes the next one.
     pub bricks: Vec<BrickId>,
     /// Which of them gets which symbol.
@@ -46,6 +48,10 @@ pub enum PutError {
     TooLittleRedundancy { symbols: u32, blocks: u32, bricks: usize, losses: u32 },
     #[error("of {symbols} fragments {stored} are stored, and no brick takes more")]
     NoBrickTakesMore { stored: usize, symbols: u32 },
+    #[error(
+        "of {least} fragments that the redundancy takes which was asked for {stored} are stored, and no brick takes more: make room, or ask for less"
+    )]
+    LessRedundancy { stored: usize, least: u32 },
     #[error("no segment has {0}")]
     Invalid(&'static str),
 }
@@ -230,13 +236,16 @@ impl Putting {
 
     /// No brick takes more, or what they have is still not enough.
     pub(super) fn give_up(&self, cx: &mut Context<'_>) {
-        let (stored, symbols) = (self.stored.len(), self.put.symbols);
-        // More was wanted than it takes: what is there is kept.
-        let is_kept = matches!(self.put.placing, Placing::ByPace)
-            && self.put.losses > 0
-            && self.coder.survives(&self.stored, self.put.losses);
-        let result = match is_kept {
-            true => Ok(self.stored.clone()),
+        let Put { symbols, least, losses, .. } = self.put;
+        let stored = self.stored.len();
+        let survives = matches!(self.put.placing, Placing::ByPace)
+            && losses > 0
+            && self.coder.survives(&self.stored, losses);
+        let result = match survives {
+            // Some more was to be stored than it takes: what is there is kept.
+            true if stored >= least as usize => Ok(self.stored.clone()),
+            // Nobody would make up for it later.
+            true => Err(PutError::LessRedundancy { stored, least }),
             false => Err(PutError::NoBrickTakesMore { stored, symbols }),
         };
         cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
@@ -272,7 +281,7 @@ impl Putting {
         let blocks = (content.len() / BLOCK) as u32;
         let there = self.bricks.get_mut(&brick).expect("a brick of this put");
         there.open.insert(index, content.clone());
-        let wish = Wish::Put(content);
+        let wish = Wish::Put { content, is_new: cx.rules.gives_back_called_off() };
         cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, stream });
     }
 

@@ -59,7 +59,7 @@ impl Remaking {
         let (index, brick) = place;
         let blocks = (content.len() / BLOCK) as u32;
         self.open.insert(place);
-        let (fragment, wish) = (FragmentId { version, segment, index }, Wish::Put(content));
+        let (fragment, wish) = (FragmentId { version, segment, index }, Wish::Put { content, is_new: false });
         cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, stream });
     }
 

@@ -25,7 +25,7 @@ use wire::{IndexError, IndexReply, IndexRequest, Wire};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Inspection {
     /// What any brick does not have. All holders of a version know of it, and each has a rank among them, which differs from version to version:
-    /// only those whose rank is one of these look.
+    /// only those whose rank is one of these look. Of all others those look that find that the first ones have lost all that they had, and so do not know of it.
     Everywhere { ranks: Range<usize> },
     /// What it cannot read of its own.
     Own,
@@ -44,6 +44,8 @@ pub struct Restored {
 enum Stage {
     /// The index is being asked where the version is.
     Asking,
+    /// Those of the first ranks are asked whether they still know of the version.
+    AskingTheFirst(TransferId),
     /// The brick's own fragments of a segment may be read when somebody allows it.
     Allowing(Check),
     Checking(TransferId),
@@ -75,6 +77,18 @@ impl Change {
     fn fits(&self, segment: &SegmentRecord) -> bool {
         segment.places == self.were && segment.mark == self.mark
     }
+}
+
+/// So many holders of a version look at it in their turns, whatever the others know: one would do, if it has not lost what it had.
+const FIRST_RANKS: usize = 4;
+
+/// What a brick is among those that have something of a version.
+enum Rank {
+    /// It is not its turn.
+    NotAsked,
+    First,
+    /// These come before it.
+    Behind(BTreeSet<BrickId>),
 }
 
 /// A version whose manifest changes again and again is looked at later.
@@ -130,11 +144,14 @@ impl Restoring {
                     // Others come to take it over.
                     self.restored.lacking = 1;
                 }
-                if !self.is_to_look(step.bricks) {
-                    let restored = self.restored;
-                    return self.end(step, Ok(restored));
+                match self.rank(step.bricks) {
+                    Rank::NotAsked => {
+                        let restored = self.restored;
+                        self.end(step, Ok(restored))
+                    }
+                    Rank::First => self.look(step),
+                    Rank::Behind(first) => self.ask_the_first(step, &first),
                 }
-                self.look(step)
             }
             (Stage::Amending(_), Answer::Told(Ok(IndexReply::Amended))) => {
                 self.was = base::checksum(&self.manifest.to_bytes());
@@ -182,14 +199,44 @@ impl Restoring {
     }
 
     /// Whether it is for this brick to look.
-    fn is_to_look(&self, bricks: &Bricks) -> bool {
-        let Inspection::Everywhere { ranks } = &self.inspection else { return true };
+    fn rank(&self, bricks: &Bricks) -> Rank {
+        let Inspection::Everywhere { ranks } = &self.inspection else { return Rank::First };
         let mut holders: Vec<BrickId> = self.places().map(|(_, brick)| *brick).collect();
         holders.sort_unstable();
         holders.dedup();
         holders.sort_by_key(|brick| (bricks.is_lost(*brick), drawn(self.version.0, *brick)));
-        let of_these = holders.get(ranks.start..ranks.end.min(holders.len()));
-        of_these.is_some_and(|of_these| of_these.contains(&self.me))
+        match holders.iter().position(|brick| *brick == self.me).filter(|rank| ranks.contains(rank)) {
+            None => Rank::NotAsked,
+            Some(rank) if rank < FIRST_RANKS => Rank::First,
+            Some(_) => Rank::Behind(holders[..FIRST_RANKS].iter().copied().collect()),
+        }
+    }
+
+    /// Asks each of these for one fragment. Who has it knows of the version, and looks after it: it is not for this brick to do so.
+    fn ask_the_first(mut self, step: &mut Step<'_>, first: &BTreeSet<BrickId>) -> Option<Restoring> {
+        let may_know = |place: &&Place| first.contains(&place.1) && !step.bricks.is_away(place.1);
+        let its = (0..).zip(&self.manifest.segments).filter(|(_, segment)| segment.version == self.version);
+        let of_segment = its.map(|(number, segment): (u32, _)| {
+            let one_of_each: BTreeMap<BrickId, u32> =
+                segment.places.iter().filter(may_know).map(|(symbol, brick)| (*brick, *symbol)).collect();
+            (number, segment, one_of_each)
+        });
+        let Some((segment, record, one_of_each)) = of_segment.max_by_key(|(.., of)| of.len()) else {
+            return self.look(step);
+        };
+        let check = Check {
+            version: self.version,
+            segment,
+            symbol_blocks: record.symbol_blocks,
+            places: one_of_each.into_iter().map(|(brick, symbol)| (symbol, brick)).collect(),
+            reads: false,
+            stream: StreamId::MAINTENANCE,
+        };
+        if check.places.is_empty() {
+            return self.look(step);
+        }
+        self.stage = Stage::AskingTheFirst(step.check(check));
+        Some(self)
     }
 
     /// Asks bricks of the next segment that any of these concerns.
@@ -232,6 +279,10 @@ impl Restoring {
 
     /// Bricks have said what they have of the segment.
     pub(super) fn on_checked(mut self, step: &mut Step<'_>, checked: Checked) -> Option<Restoring> {
+        if let Stage::AskingTheFirst(_) = self.stage {
+            let restored = self.restored;
+            return if checked.there.is_empty() { self.look(step) } else { self.end(step, Ok(restored)) };
+        }
         self.restored.lacking += checked.silent.len() as u32;
         let mut missing = checked.missing;
         let segment = &self.manifest.segments[self.at];
@@ -284,7 +335,8 @@ impl Restoring {
             }
             stage => unreachable!("{stage:?} wants to read nothing"),
         };
-        let SegmentRecord { coding, symbol_blocks, ref places, .. } = self.manifest.segments[self.at];
+        let segment = &self.manifest.segments[self.at];
+        let SegmentRecord { coding, symbol_blocks, ref places, .. } = *segment;
         // A brick that is lost may well be alive: one that is to be emptied.
         let is_there = |place: &&Place| step.bricks.is_lost(place.1) || !missing.contains(place);
         let get = Get {
@@ -294,6 +346,7 @@ impl Restoring {
             symbol_blocks,
             places: places.iter().filter(is_there).copied().collect(),
             wanted: None,
+            expected: segment.expected(),
             strategy: AccessStrategy::USUAL,
             stream: StreamId::MAINTENANCE,
         };
@@ -312,9 +365,9 @@ impl Restoring {
         };
         let number = self.at as u32;
         let blocks = match result {
-            Ok(blocks) if self.manifest.segments[self.at].content(&blocks).is_some() => blocks,
+            Ok(blocks) => blocks,
             // Others of the object may be read all the same.
-            Ok(_) | Err(_) => {
+            Err(_) => {
                 self.restored.lacking += 1;
                 self.at += 1;
                 return self.look(step);
@@ -398,7 +451,10 @@ impl Restoring {
     pub(super) fn call_off(self, step: &mut Step<'_>) {
         step.call_off_questions();
         match self.stage {
-            Stage::Checking(transfer) | Stage::Reading(transfer, _) | Stage::Making(transfer, _) => {
+            Stage::AskingTheFirst(transfer)
+            | Stage::Checking(transfer)
+            | Stage::Reading(transfer, _)
+            | Stage::Making(transfer, _) => {
                 step.forget([transfer]);
             }
             Stage::Asking

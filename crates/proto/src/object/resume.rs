@@ -6,7 +6,7 @@
 use super::hold::Hold;
 use super::manifest::SegmentRecord;
 use super::objects::Step;
-use base::{BrickId, ObjectVersion, Payload, Time};
+use base::{BrickId, Digest, ObjectVersion, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::object::VERSIONS_MAX;
@@ -24,18 +24,25 @@ pub struct Resumable {
 /// Which segments of an object are stored, and where.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PutProgress {
-    segments: BTreeMap<u32, SegmentRecord>,
+    segments: BTreeMap<u32, StoredSegment>,
+}
+
+/// A segment that is stored. Whether what is to be put is this very content its digest says: the record's checksum finds damage, and is shared by many contents.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredSegment {
+    pub record: SegmentRecord,
+    pub content: Digest,
 }
 
 impl PutProgress {
     /// One more segment is stored, or again.
-    pub fn note(&mut self, segment: u32, record: SegmentRecord) {
-        self.segments.insert(segment, record);
+    pub fn note(&mut self, segment: u32, stored: StoredSegment) {
+        self.segments.insert(segment, stored);
     }
 
     /// Whether the segment is stored, and there.
-    pub fn has(&self, segment: u32, record: &SegmentRecord) -> bool {
-        self.segments.get(&segment) == Some(record)
+    pub fn has(&self, segment: u32, stored: &StoredSegment) -> bool {
+        self.segments.get(&segment) == Some(stored)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -43,20 +50,21 @@ impl PutProgress {
     }
 
     pub fn bytes(&self) -> u64 {
-        self.segments.values().map(|segment| u64::from(segment.bytes)).sum()
+        self.segments.values().map(|segment| u64::from(segment.record.bytes)).sum()
     }
 
     fn versions(&self) -> BTreeSet<ObjectVersion> {
-        self.segments.values().map(|segment| segment.version).collect()
+        self.segments.values().map(|segment| segment.record.version).collect()
     }
 }
 
 impl Wire for PutProgress {
     fn encode(&self, out: &mut Writer<'_>) {
         (self.segments.len() as u32).encode(out);
-        for (segment, record) in &self.segments {
+        for (segment, StoredSegment { record, content }) in &self.segments {
             segment.encode(out);
             record.encode(out);
+            content.encode(out);
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<PutProgress, DecodeError> {
@@ -66,7 +74,7 @@ impl Wire for PutProgress {
             if segment >= FragmentId::SEGMENTS || !record.is_sound() {
                 return Err(DecodeError::OutOfRange { what: "segment of an object" });
             }
-            progress.note(segment, record);
+            progress.note(segment, StoredSegment { record, content: Wire::decode(reader)? });
         }
         Ok(progress)
     }
@@ -84,7 +92,7 @@ impl Earlier {
         // So many can be held on to with one question. The last tries will have most of it.
         let versions = stored.versions();
         if let Some(oldest) = versions.iter().rev().nth(VERSIONS_MAX - 1) {
-            stored.segments.retain(|_, segment| segment.version >= *oldest);
+            stored.segments.retain(|_, segment| segment.record.version >= *oldest);
         }
         Earlier { stored, holds: Vec::new() }
     }
@@ -96,7 +104,7 @@ impl Earlier {
 
     /// Of these versions nothing is left. All others are held from now on.
     pub(super) fn are_gone(&mut self, gone: &[ObjectVersion], held_ns: u64, now: Time) {
-        self.stored.segments.retain(|_, segment| !gone.contains(&segment.version));
+        self.stored.segments.retain(|_, segment| !gone.contains(&segment.record.version));
         self.holds = self.versions().into_iter().map(|version| Hold::new(version, held_ns, now)).collect();
     }
 
@@ -114,13 +122,12 @@ impl Earlier {
     pub(super) fn take(
         &mut self,
         segment: usize,
-        content: &Payload,
+        content: Digest,
         is_away: impl Fn(BrickId) -> bool,
         losses: u32,
     ) -> Option<SegmentRecord> {
-        let record = self.stored.segments.remove(&(segment as u32))?;
-        let is_same = record.bytes as usize == content.len() && record.checksum == Some(content.checksum());
-        let is_there = is_same && !record.places.iter().any(|(_, brick)| is_away(*brick));
+        let StoredSegment { record, content: stored } = self.stored.segments.remove(&(segment as u32))?;
+        let is_there = stored == content && !record.places.iter().any(|(_, brick)| is_away(*brick));
         (is_there && record.coder(&[]).survives(&record.places, losses)).then_some(record)
     }
 
@@ -137,6 +144,15 @@ impl Earlier {
 mod tests {
     use super::*;
     use crate::object::Coding;
+    use base::Payload;
+
+    fn digest(content: &[u8]) -> Digest {
+        Payload::from(content.to_vec()).digest()
+    }
+
+    fn segment(version: u64, content: &[u8]) -> StoredSegment {
+        StoredSegment { record: record(version, content), content: digest(content) }
+    }
 
     fn record(version: u64, content: &[u8]) -> SegmentRecord {
         SegmentRecord {
@@ -152,8 +168,8 @@ mod tests {
 
     fn stored() -> PutProgress {
         let mut stored = PutProgress::default();
-        [(0, 7, b"ab"), (1, 7, b"cd"), (4, 9, b"ef")].into_iter().for_each(|(segment, version, content)| {
-            stored.note(segment, record(version, content));
+        [(0, 7, b"ab"), (1, 7, b"cd"), (4, 9, b"ef")].into_iter().for_each(|(number, version, content)| {
+            stored.note(number, segment(version, content));
         });
         stored
     }
@@ -165,28 +181,60 @@ mod tests {
         earlier.are_gone(&[ObjectVersion(9)], 1000, Time(5));
         assert_eq!(earlier.versions(), [ObjectVersion(7)]);
         assert!(earlier.had(&[ObjectVersion(7)]) && !earlier.had(&[ObjectVersion(9)]));
-        let content = |content: &[u8; 2]| Payload::from(content.to_vec());
-        assert_eq!(earlier.take(0, &content(b"aX"), |_| false, 1), None, "it has changed");
-        assert_eq!(earlier.take(4, &content(b"ef"), |_| false, 1), None, "it is gone");
+        let content = |content: &[u8; 2]| digest(content);
+        assert_eq!(earlier.take(0, content(b"aX"), |_| false, 1), None, "it has changed");
+        assert_eq!(earlier.take(4, content(b"ef"), |_| false, 1), None, "it is gone");
         let taken =
-            |away, losses| Earlier::new(stored()).take(1, &content(b"cd"), |brick| brick.0 == away, losses);
+            |away, losses| Earlier::new(stored()).take(1, content(b"cd"), |brick| brick.0 == away, losses);
         assert_eq!(taken(3, 1), Some(record(7, b"cd")));
         assert_eq!(taken(2, 1), None, "a brick that has some of it is away");
         assert_eq!(taken(3, 2), None, "there are two copies, and the object has to survive two losses");
+    }
+
+    /// Eight bytes other than zeros, with their checksum: CRC-32C is linear, so that anybody finds some.
+    fn same_checksum_as_zeros() -> [u8; 8] {
+        let of_zeros = base::checksum(&[0; 8]);
+        let mut pivots: Vec<(u32, u64)> = Vec::new();
+        for bit in 0..64 {
+            let (mut sum, mut bits) =
+                (base::checksum(&(1_u64 << bit).to_le_bytes()) ^ of_zeros, 1_u64 << bit);
+            for (pivot, of) in &pivots {
+                if sum ^ pivot < sum {
+                    (sum, bits) = (sum ^ pivot, bits ^ of);
+                }
+            }
+            if sum == 0 {
+                return bits.to_le_bytes();
+            }
+            pivots.push((sum, bits));
+            pivots.sort_unstable_by(|left, right| right.cmp(left));
+        }
+        unreachable!("of 33 sums of 32 bits some give zero")
+    }
+
+    /// What was taken over was told from other content by a checksum of 32 bits.
+    #[test]
+    fn content_with_the_same_length_and_checksum_is_not_taken_over() {
+        let (stored, other) = ([0; 8], same_checksum_as_zeros());
+        assert!(base::checksum(&stored) == base::checksum(&other) && stored != other);
+        let mut progress = PutProgress::default();
+        progress.note(0, segment(7, &stored));
+        let take = |content| Earlier::new(progress.clone()).take(0, digest(content), |_| false, 1);
+        assert_eq!((take(&other), take(&stored)), (None, Some(record(7, &stored))));
     }
 
     #[test]
     fn it_is_read_back_as_it_was_written_and_wild_bytes_are_refused() {
         assert_eq!(PutProgress::from_bytes(&stored().to_bytes()), Ok(stored()));
         let mut wild = PutProgress::default();
-        wild.note(FragmentId::SEGMENTS, record(7, b"ab"));
+        wild.note(FragmentId::SEGMENTS, segment(7, b"ab"));
         assert!(PutProgress::from_bytes(&wild.to_bytes()).is_err());
     }
 
     #[test]
     fn of_too_many_tries_the_last_ones_count() {
         let mut stored = PutProgress::default();
-        (0..300).for_each(|try_| stored.note(try_, record(u64::from(try_) + 1, b"ab")));
+        (0..300).for_each(|try_| stored.note(try_, segment(u64::from(try_) + 1, b"ab")));
         let versions = Earlier::new(stored).versions();
         assert_eq!(
             (versions.len(), versions[0], versions.last()),

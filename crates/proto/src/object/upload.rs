@@ -9,13 +9,14 @@ use super::get::{Get, GetError};
 use super::hold::Hold;
 use super::manifest::{Manifest, Plan, SEGMENT_BYTES, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
+use super::parts::Parts;
 use super::patch::{Base, Gap, ObjectPatch};
 use super::put::{Put, PutError};
 use super::questions::Answer;
 use super::ready::Placing;
-use super::resume::{Earlier, Resumable};
+use super::resume::{Earlier, Resumable, StoredSegment};
 use super::{Place, TransferId};
-use base::{BLOCK, ObjectVersion, Payload, StreamId, Time};
+use base::{BLOCK, Digest, ObjectVersion, Payload, StreamId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::index::{MANIFEST_MAX, SHARES_MAX};
@@ -84,7 +85,7 @@ pub(super) struct Uploading {
     /// Content that waits for the version, or for the bricks, and where it goes.
     waiting: Option<(Gap, Payload)>,
     is_complete: bool,
-    segments: Vec<Option<SegmentRecord>>,
+    segments: Parts,
     under_way: BTreeMap<TransferId, Part>,
     /// Segments that could not be read: the index is asked whether they are elsewhere by now.
     failed: Vec<(Read, GetError)>,
@@ -96,16 +97,14 @@ pub(super) struct Uploading {
 #[derive(Debug)]
 enum Part {
     /// An earlier try has stored it: bricks are asked whether they have it.
-    Checking {
-        segment: usize,
-        content: Payload,
-        record: SegmentRecord,
-    },
+    Checking { segment: usize, content: Payload, stored: StoredSegment },
     /// It is read: some of it stays.
     Reading(Read),
     Putting {
         segment: usize,
         record: SegmentRecord,
+        /// Of its content, if another try may go on with it.
+        digest: Option<Digest>,
     },
 }
 
@@ -143,7 +142,7 @@ impl Uploading {
             at: 0,
             waiting: None,
             is_complete: false,
-            segments: Vec::new(),
+            segments: Parts::default(),
             under_way: BTreeMap::new(),
             failed: Vec::new(),
             has_asked: false,
@@ -236,13 +235,14 @@ impl Uploading {
             // Another version has taken its place for so long that nobody keeps it any more. That is told when this one is to do so.
             (_, Answer::Gone(_)) => {}
             (Stage::Committing(hold), Answer::Told(Ok(IndexReply::Committed))) => {
-                let (version, manifest) = (hold.version(), self.manifest());
-                let info = self.info(version, &manifest);
-                // What is not taken over of earlier tries need not be kept.
-                let is_part = |version: ObjectVersion| {
-                    manifest.segments.iter().any(|segment| segment.version == version)
+                let version = hold.version();
+                let info = match self.manifest() {
+                    Ok(manifest) => self.info(version, &manifest),
+                    Err(error) => return self.fail(step, error),
                 };
-                self.earlier.held().filter(|version| !is_part(*version)).for_each(|version| {
+                // What is not taken over of earlier tries need not be kept.
+                let is_part = |version: &ObjectVersion| self.segments.has_some_of(*version);
+                self.earlier.held().filter(|version| !is_part(version)).for_each(|version| {
                     step.ask(IndexRequest::Abandon { version });
                 });
                 step.tell(ObjectNews::Put(Ok(info)));
@@ -289,7 +289,7 @@ impl Uploading {
         step.tell(ObjectNews::Begun(base.info()));
         self.open(step);
         self.object.losses = base.manifest().losses;
-        self.segments = base.manifest().segments.iter().cloned().map(Some).collect();
+        self.segments = Parts::of(base.manifest());
         (self.base, self.stage) = (Some(base), Stage::Opening);
     }
 
@@ -300,17 +300,18 @@ impl Uploading {
         transfer: TransferId,
         result: Result<Vec<Place>, PutError>,
     ) -> Option<Uploading> {
-        let Some(Part::Putting { segment, mut record }) = self.under_way.remove(&transfer) else {
+        let Some(Part::Putting { segment, mut record, digest }) = self.under_way.remove(&transfer) else {
             unreachable!("a segment of this object that is put")
         };
         match result {
             Ok(places) => {
                 record.places = places;
-                if self.object.resumable.is_some() {
-                    step.tell(ObjectNews::Stored { segment: segment as u32, record: record.clone() });
+                if let Some(content) = digest {
+                    let stored = StoredSegment { record: record.clone(), content };
+                    step.tell(ObjectNews::Stored { segment: segment as u32, stored });
                 }
-                self.segments[segment] = Some(record);
-                let bytes: usize = self.segments.iter().flatten().map(SegmentRecord::recorded_bytes).sum();
+                self.segments.is_stored(segment, record);
+                let bytes: usize = self.segments.stored().map(|(_, record)| record.recorded_bytes()).sum();
                 if bytes > MANIFEST_MAX - MANIFEST_SLACK {
                     return self.fail(step, ObjectError::TooLarge);
                 }
@@ -327,16 +328,15 @@ impl Uploading {
         transfer: TransferId,
         checked: &Checked,
     ) -> Option<Uploading> {
-        let Some(Part::Checking { segment, content, record }) = self.under_way.remove(&transfer) else {
+        let Some(Part::Checking { segment, content, stored }) = self.under_way.remove(&transfer) else {
             unreachable!("a segment of this object that may be stored")
         };
         if checked.missing.is_empty() && checked.silent.is_empty() {
-            self.segments.resize(self.segments.len().max(segment + 1), None);
-            step.tell(ObjectNews::Stored { segment: segment as u32, record: record.clone() });
-            self.segments[segment] = Some(record);
+            self.segments.is_stored(segment, stored.record.clone());
+            step.tell(ObjectNews::Stored { segment: segment as u32, stored });
             return self.go_on(step);
         }
-        match self.put_segment(step, segment, &content) {
+        match self.put_segment(step, segment, &content, Some(stored.content)) {
             Ok(()) => self.go_on(step),
             Err(error) => self.fail(step, error),
         }
@@ -365,8 +365,7 @@ impl Uploading {
             }
         };
         let Read { gap, content, old } = read;
-        let Some(there) = old.content(&blocks) else { return self.fail(step, ObjectError::Corrupt) };
-        match self.place_segment(step, gap.segment, gap.merge(&there, &content)) {
+        match self.place_segment(step, gap.segment, gap.merge(&old.content(&blocks), &content)) {
             Ok(()) => self.go_on(step),
             Err(error) => self.fail(step, error),
         }
@@ -425,9 +424,11 @@ impl Uploading {
         }
     }
 
-    /// All that is stored by now.
-    fn manifest(&self) -> Manifest {
-        Manifest { segments: self.segments.iter().flatten().cloned().collect(), losses: self.object.losses }
+    /// All of it, when all is stored: what came, and what is left behind that of the version that is patched.
+    fn manifest(&self) -> Result<Manifest, ObjectError> {
+        let left = self.base.as_ref().map_or(0, |base| base.info().bytes);
+        let manifest = self.segments.manifest(self.at.max(left), self.object.losses);
+        manifest.map_err(ObjectError::Incomplete)
     }
 
     fn info(&self, version: ObjectVersion, manifest: &Manifest) -> ObjectInfo {
@@ -458,6 +459,7 @@ impl Uploading {
 
     /// Puts what has come, or reads what it is to be put into.
     fn begin_segment(&mut self, step: &mut Step<'_>, gap: Gap, content: Payload) -> Result<(), ObjectError> {
+        self.segments.awaits(gap.segment);
         let there = self.base.as_ref().and_then(|base| base.manifest().segments.get(gap.segment));
         let Some(old) = there.filter(|old| !gap.replaces(old, content.len())).cloned() else {
             return self.place_segment(step, gap.segment, content);
@@ -469,10 +471,10 @@ impl Uploading {
             symbol_blocks: old.symbol_blocks,
             places: old.places.clone(),
             wanted: None,
+            expected: old.expected(),
             strategy: AccessStrategy::USUAL,
             stream: self.stream,
         };
-        self.segments[gap.segment] = None;
         self.under_way.insert(step.get(get), Part::Reading(Read { gap, content, old }));
         Ok(())
     }
@@ -485,8 +487,13 @@ impl Uploading {
         content: Payload,
     ) -> Result<(), ObjectError> {
         let losses = self.object.losses;
-        let stored = self.earlier.take(segment, &content, |brick| step.bricks.is_away(brick), losses);
-        let Some(record) = stored else { return self.put_segment(step, segment, &content) };
+        let digest = self.object.resumable.as_ref().map(|_| content.digest());
+        let stored = digest.and_then(|digest| {
+            let record = self.earlier.take(segment, digest, |brick| step.bricks.is_away(brick), losses)?;
+            Some(StoredSegment { record, content: digest })
+        });
+        let Some(stored) = stored else { return self.put_segment(step, segment, &content, digest) };
+        let record = &stored.record;
         let check = Check {
             version: record.version,
             segment: segment as u32,
@@ -495,7 +502,7 @@ impl Uploading {
             reads: false,
             stream: self.stream,
         };
-        self.under_way.insert(step.check(check), Part::Checking { segment, content, record });
+        self.under_way.insert(step.check(check), Part::Checking { segment, content, stored });
         Ok(())
     }
 
@@ -504,6 +511,7 @@ impl Uploading {
         step: &mut Step<'_>,
         segment: usize,
         content: &Payload,
+        digest: Option<Digest>,
     ) -> Result<(), ObjectError> {
         let Stage::Putting(hold) = &self.stage else { unreachable!("content comes while it is put") };
         let version = hold.version();
@@ -519,6 +527,7 @@ impl Uploading {
             coding: plan.coding,
             blocks: blocks_of(content, plan),
             symbols: plan.symbols,
+            least: plan.least,
             bricks,
             placing: Placing::ByPace,
             losses,
@@ -534,14 +543,15 @@ impl Uploading {
             places: Vec::new(),
             mark: 0,
         };
-        self.segments.resize(self.segments.len().max(segment + 1), None);
-        self.segments[segment] = None;
-        self.under_way.insert(step.put(put), Part::Putting { segment, record });
+        self.under_way.insert(step.put(put), Part::Putting { segment, record, digest });
         Ok(())
     }
 
     fn commit(mut self, step: &mut Step<'_>, hold: Hold) -> Option<Uploading> {
-        let manifest = self.manifest();
+        let manifest = match self.manifest() {
+            Ok(manifest) => manifest,
+            Err(error) => return self.fail(step, error),
+        };
         let (version, name, condition) = (hold.version(), self.object.name.clone(), self.object.condition);
         let info = self.info(version, &manifest);
         let is_part = |share: &Share| self.earlier.had(&[share.version]);
@@ -574,9 +584,7 @@ impl Uploading {
 
     /// Whether somebody may go on with what is stored.
     fn is_worth_keeping(&self, version: ObjectVersion, error: &ObjectError) -> bool {
-        self.object.resumable.is_some()
-            && error.may_pass()
-            && self.segments.iter().flatten().any(|segment| segment.version == version)
+        self.object.resumable.is_some() && error.may_pass() && self.segments.has_some_of(version)
     }
 
     /// It is not put. Its version is given up, and whoever puts it is told when that is known; or it is kept for who goes on.

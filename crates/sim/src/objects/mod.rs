@@ -1,10 +1,13 @@
 //! Large objects in the torture: [`segments`] puts and gets segments alone, [`named`] whole objects by their names; [`redundancy`] looks whether
-//! what was lost of these was made again.
+//! what was lost of these was made again, [`space`] what they take, and [`wrong`] what a
+//! fragment of other content does.
 
 mod actors;
 pub(crate) mod named;
 mod redundancy;
 pub(crate) mod segments;
+mod space;
+mod wrong;
 
 use crate::faults::Incident;
 use crate::world::World;

@@ -43,8 +43,6 @@ const SLOW_PATCH_NS: u64 = 100 * SECOND;
 const STANDSTILL_NS: u64 = 45 * SECOND;
 /// Within this time of a put they begin to stand still.
 const SHORT_PUT_NS: u64 = 30 * MS;
-/// Bricks have given garbage back within this time: they look for it every half minute, and less often where that takes them long.
-const GARBAGE_NS: u64 = 600 * SECOND;
 
 pub(crate) struct Named {
     draw: Draw,
@@ -166,7 +164,7 @@ impl Named {
         self.issuing && self.draw.percent(1)
     }
 
-    fn count(&mut self, what: &'static str) {
+    pub(super) fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
     }
 
@@ -180,7 +178,12 @@ impl Named {
             2 => segment_bytes,
             _ => self.draw.between(1, 2 * segment_bytes as u64 + 5000) as usize,
         };
-        let losses = u32::from(bricks >= 3);
+        // As many may be lost as there are bricks for, so that a put goes on while as many are silent.
+        let most = (bricks.saturating_sub(1) / 2) as u32;
+        let losses = match self.draw.below(2) {
+            0 => most.min(1),
+            _ => self.draw.between(u64::from(most.min(1)), u64::from(most)) as u32,
+        };
         let content = Content { number, text: number, bytes, losses, lost_before, around: None };
         self.puts.insert(number, content);
         let versions: Vec<ObjectVersion> = self.versions.keys().copied().collect();
@@ -272,7 +275,7 @@ impl Named {
     }
 
     /// What a put is, or a patched version.
-    fn bytes_of(&self, content: &Content) -> Vec<u8> {
+    pub(super) fn bytes_of(&self, content: &Content) -> Vec<u8> {
         let own = |from, to| own_bytes(content.text, from, to);
         let Some((base, from, to)) = content.around else { return own(0, content.bytes) };
         let mut bytes = self.bytes_of(&self.puts[&base]);
@@ -288,6 +291,20 @@ impl Named {
 
     pub(super) fn next_tag(&mut self) -> u64 {
         self.actors.next_tag()
+    }
+
+    pub(super) fn draw(&mut self) -> &mut Draw {
+        &mut self.draw
+    }
+
+    /// The puts that are visible by the last list.
+    pub(super) fn listed(&self) -> BTreeSet<u64> {
+        self.operations.iter().rev().take(NAMES.len()).map(|operation| operation.value).collect()
+    }
+
+    /// Which put a version is, if it was seen under a name.
+    pub(super) fn put_of(&self, version: ObjectVersion) -> Option<u64> {
+        self.versions.get(&version).copied()
     }
 
     /// What the put was that this version is of.
@@ -488,10 +505,10 @@ impl World {
             (
                 What::Put { put: NewPut { stored: Some(stored), .. }, .. }
                 | What::Patch { patch: NewPatch { stored: Some(stored), .. }, .. },
-                ObjectNews::Stored { segment, record },
+                ObjectNews::Stored { segment, stored: now },
             ) => {
-                let is_taken_over = stored.has(segment, &record);
-                stored.note(segment, record);
+                let is_taken_over = stored.has(segment, &now);
+                stored.note(segment, now);
                 if is_taken_over {
                     named.count("segments taken over");
                 }
@@ -660,11 +677,7 @@ impl World {
         let verdict = self.patch_while_fragments_move();
         self.judge(verdict);
         self.put_while_gateways_stand_still();
-        for name in 0..NAMES.len() {
-            let Some(&node) = self.running_gateways().first() else { return };
-            self.wish(0, node, What::Get { name, range: None, info: None, got: Payload::new() });
-            self.await_objects();
-        }
+        (0..NAMES.len()).for_each(|name| self.read_object(name));
         if !self.judges.are_content() {
             return;
         }
@@ -676,7 +689,10 @@ impl World {
         let verdict = (0..NAMES.len()).try_for_each(|name| linearizable::check(&of(name)));
         self.judge(verdict);
         self.audit_garbage();
+        self.audit_garbage_while_bricks_restart();
+        self.audit_space();
         self.audit_redundancy_of_objects();
+        self.audit_wrong_fragments();
     }
 
     /// Patches each object while a brick is emptied, where others can take over what it has. It stays evicted until objects are redundant without it.
@@ -724,6 +740,34 @@ impl World {
         }
     }
 
+    /// Reads an object as a whole.
+    pub(super) fn read_object(&mut self, name: usize) {
+        let Some(&node) = self.running_gateways().first() else { return };
+        self.wish(0, node, What::Get { name, range: None, info: None, got: Payload::new() });
+        self.await_objects();
+    }
+
+    /// Lists all names, through some gateway.
+    pub(super) fn list_objects(&mut self) {
+        let Some(&node) = self.running_gateways().first() else { return };
+        self.wish(0, node, What::List);
+        self.await_objects();
+    }
+
+    /// Puts an object under each name, whatever was there.
+    pub(super) fn put_all_objects_anew(&mut self) {
+        let (lost_before, bricks) = (self.lost_of_objects(), self.shape.bricks as usize);
+        for name in 0..NAMES.len() {
+            let gateways = self.running_gateways();
+            let Some(named) = self.named.as_mut().filter(|_| !gateways.is_empty()) else { return };
+            named.content_ns = MS;
+            let What::Put { mut put, .. } = named.draw_put(lost_before, bricks) else { return };
+            (put.name, put.condition, put.stored) = (name, Condition::Always, None);
+            self.wish(0, gateways[0], What::Put { put, sent: 0, wanted: 0 });
+            self.await_objects();
+        }
+    }
+
     /// What is known of an object, if there is one.
     pub(super) fn look_at_object(&mut self, name: usize) -> Looked {
         let &node = self.running_gateways().first()?;
@@ -732,57 +776,7 @@ impl World {
         self.named.as_mut()?.looked.take()
     }
 
-    /// Bricks come to have nothing that is neither visible nor held.
-    fn audit_garbage(&mut self) {
-        let Some(&node) = self.running_gateways().first().filter(|_| self.judges.are_content()) else {
-            return;
-        };
-        self.wish(0, node, What::List);
-        self.await_objects();
-        let Some(named) = &self.named else { return };
-        let listed = named.operations.iter().rev().take(NAMES.len());
-        let visible: BTreeSet<u64> = listed.map(|operation| operation.value).collect();
-        let shared = self.segments_of_objects();
-        let end_ns = self.time.now_ns() + GARBAGE_NS;
-        while self.judges.are_content()
-            && let Some(leaked) = self.leaked(&visible, &shared)
-        {
-            if self.time.now_ns() >= end_ns {
-                return self.judge(Err(Violation::new("garbage", leaked)));
-            }
-            self.run_until(self.time.now_ns() + SECOND);
-        }
-    }
-
-    /// The segments that are part of some object, by the version with which they were put.
-    fn segments_of_objects(&mut self) -> BTreeSet<(ObjectVersion, u64)> {
-        let looked: Vec<Looked> = (0..NAMES.len()).map(|name| self.look_at_object(name)).collect();
-        let manifests = looked.into_iter().flatten().flatten().map(|(_, manifest)| manifest);
-        manifests
-            .flat_map(|manifest| {
-                (0..).zip(manifest.segments).map(|(number, segment)| (segment.version, number))
-            })
-            .collect()
-    }
-
-    /// What a brick has of a version, although that is visible under no name, and no other version shares it.
-    fn leaked(&self, visible: &BTreeSet<u64>, shared: &BTreeSet<(ObjectVersion, u64)>) -> Option<String> {
-        let named = self.named.as_ref()?;
-        let is_kept = |segment: &(ObjectVersion, u64)| {
-            let version = segment.0;
-            // Those of segments alone have small numbers, which no index gives out.
-            version.0 >> 32 == 0
-                || shared.contains(segment)
-                || named.versions.get(&version).is_some_and(|number| visible.contains(number))
-        };
-        self.nodes.iter().find_map(|node| {
-            let (version, segment) = node.segments().into_iter().find(|segment| !is_kept(segment))?;
-            let id = node.id();
-            Some(format!("{id} still has segment {segment} of {version}, which nobody can read any more"))
-        })
-    }
-
-    fn await_objects(&mut self) {
+    pub(super) fn await_objects(&mut self) {
         self.await_objects_for(LIVE_NS);
     }
 

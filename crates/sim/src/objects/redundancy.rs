@@ -1,14 +1,15 @@
 //! When all is healed, every object comes to survive the loss of as many bricks as it was put to survive: bricks make again what was lost.
 //!
-//! That is tried with the loss of each one brick: each segment is read from all others.
+//! That is tried with the loss of each one brick, and with some choices of as many as may be lost: each segment is read from all others.
 
 use super::named::{NAMES, Named};
 use crate::checkers::Violation;
 use crate::units::SECOND;
 use crate::world::World;
 use crate::world::event::Input;
+use base::BrickId;
 use proto::gateway::Segment;
-use proto::object::{AccessStrategy, Get, Manifest, ObjectError};
+use proto::object::{AccessStrategy, Get, Manifest, ObjectError, SegmentRecord};
 use std::collections::BTreeSet;
 use wire::{IndexError, ObjectInfo};
 
@@ -17,6 +18,8 @@ const RESTORED_NS: u64 = 900 * SECOND;
 /// A segment of which enough is there is read within this time.
 const READ_NS: u64 = 60 * SECOND;
 const POLL_NS: u64 = 5 * SECOND;
+/// So many choices of several bricks are tried of each segment.
+const CHOICES: usize = 6;
 
 /// A segment that is being read from some of its bricks.
 pub(super) struct Probe {
@@ -58,32 +61,45 @@ impl World {
             return None;
         }
         for (number, segment) in (0..).zip(manifest.segments) {
-            let bricks: BTreeSet<_> = segment.places.iter().map(|(_, brick)| *brick).collect();
-            for brick in bricks {
+            for lost in self.choices(&segment, losses)? {
                 let get = Get {
                     version: segment.version,
                     segment: number,
                     coding: segment.coding,
                     symbol_blocks: segment.symbol_blocks,
-                    places: segment.places.iter().filter(|(_, at)| *at != brick).copied().collect(),
+                    places: segment.places.iter().filter(|(_, at)| !lost.contains(at)).copied().collect(),
                     wanted: None,
+                    expected: segment.expected(),
                     strategy: AccessStrategy::Speculative,
                     stream: base::StreamId::default(),
                 };
-                if let Err(why) = self.probe(get)? {
-                    return Some(format!("without {brick}, segment {number}: {why}"));
+                if let Err(why) = self.probe(|tag| Input::Get { tag, get: Box::new(get) })? {
+                    return Some(format!("without {lost:?}, segment {number}: {why}"));
                 }
             }
         }
         None
     }
 
-    /// Reads a segment; none where nobody answers any more, which was judged then.
-    fn probe(&mut self, get: Get) -> Option<Result<(), String>> {
+    /// Which bricks are left out: each one of those that have something, and where more may be lost some choices of so many.
+    fn choices(&mut self, segment: &SegmentRecord, losses: u32) -> Option<Vec<Vec<BrickId>>> {
+        let bricks: BTreeSet<BrickId> = segment.places.iter().map(|(_, brick)| *brick).collect();
+        let mut choices: Vec<Vec<BrickId>> = bricks.iter().map(|brick| vec![*brick]).collect();
+        let draw = self.named.as_mut()?.draw();
+        for _ in 0..if losses > 1 { CHOICES } else { 0 } {
+            let mut left: Vec<BrickId> = bricks.iter().copied().collect();
+            let count = (losses as usize).min(left.len());
+            choices.push((0..count).map(|_| left.swap_remove(draw.index(left.len()))).collect());
+        }
+        Some(choices)
+    }
+
+    /// Reads or puts a segment; none where nobody answers any more, which was judged then.
+    pub(super) fn probe(&mut self, input: impl FnOnce(u64) -> Input) -> Option<Result<(), String>> {
         let node = *self.running_gateways().first()?;
         let named = self.named.as_mut()?;
         let tag = named.begin_probe();
-        self.deliver(node, Input::Get { tag, get: Box::new(get) });
+        self.deliver(node, input(tag));
         let end_ns = self.time.now_ns() + READ_NS;
         while self.judges.are_content() {
             if let Some(result) = self.named.as_mut().and_then(Named::take_probed) {
@@ -100,8 +116,11 @@ impl World {
     /// A segment was read that belongs to an object.
     pub(super) fn on_probed(&mut self, tag: u64, segment: Segment) {
         let Some(probe) = self.named.as_mut().and_then(|named| named.probe.as_mut()) else { return };
-        if let (true, Segment::Got(result)) = (probe.tag == tag, segment) {
-            probe.result = Some(result.map(drop).map_err(|why| why.to_string()));
+        if probe.tag == tag {
+            probe.result = Some(match segment {
+                Segment::Got(result) => result.map(drop).map_err(|why| why.to_string()),
+                Segment::Put(result) => result.map(drop).map_err(|why| why.to_string()),
+            });
         }
     }
 }
@@ -118,7 +137,7 @@ impl Named {
     }
 
     /// How many bricks may be lost of those that have this version. None where more was lost already.
-    fn losses_of(&self, info: &ObjectInfo, lost: u64) -> Option<u32> {
+    pub(super) fn losses_of(&self, info: &ObjectInfo, lost: u64) -> Option<u32> {
         let content = self.content_of(info)?;
         (lost - content.lost_before <= u64::from(content.losses)).then_some(content.losses)
     }

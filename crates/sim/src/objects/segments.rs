@@ -68,7 +68,7 @@ impl Segments {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// A put on these bricks that survives the loss of one, where there are three.
+    /// A put on these bricks that survives the loss of one or more, as many as there are bricks for.
     fn draw_put(&mut self, bricks: Vec<BrickId>) -> Put {
         self.versions += 1;
         let version = self.versions;
@@ -79,10 +79,13 @@ impl Segments {
         };
         let symbol_blocks = *self.draw.pick(&[1_usize, 1, 2, 16]);
         let count = bricks.len() as u32;
-        let losses = u32::from(count >= 3);
-        // As many as leave enough without one brick's share, although another one is silent.
+        let most = (count - 1) / 2;
+        let losses = self.draw.between(u64::from(most.min(1)), u64::from(most)) as u32;
+        // As many as leave enough without the shares of those that may be lost, although as many others are silent.
         let least = match coding {
-            Coding::Precoded { .. } if losses > 0 => ((blocks + 5) * (count - 1)).div_ceil(count - 2) + 1,
+            Coding::Precoded { .. } if losses > 0 => {
+                ((blocks + 5) * (count - losses)).div_ceil(count - 2 * losses) + losses
+            }
             Coding::Precoded { .. } => blocks + 5,
             _ => blocks * (losses + 1),
         };
@@ -96,6 +99,7 @@ impl Segments {
             } else {
                 least + self.draw.below(3) as u32
             },
+            least,
             bricks,
             placing: Placing::ByPace,
             losses,
@@ -120,6 +124,7 @@ impl Segments {
             symbol_blocks: (put.blocks[0].len() / BLOCK) as u32,
             places: places.clone(),
             wanted: None,
+            expected: None,
             strategy,
             stream: base::StreamId::default(),
         }

@@ -413,6 +413,7 @@ impl Client<'_> {
             coding,
             blocks: (0..blocks).map(|block| content(version, block)).collect(),
             symbols,
+            least: symbols,
             bricks,
             placing,
             losses: 0,
@@ -468,7 +469,17 @@ impl Client<'_> {
             shuffle(&mut self.draw, &mut places);
         }
         let Put { version, segment, coding, stream, .. } = *put;
-        Get { version, segment, coding, symbol_blocks: 1, places, wanted: None, strategy, stream }
+        Get {
+            version,
+            segment,
+            coding,
+            symbol_blocks: 1,
+            places,
+            wanted: None,
+            expected: None,
+            strategy,
+            stream,
+        }
     }
 
     /// Bricks forget an object, so that memory is bounded.

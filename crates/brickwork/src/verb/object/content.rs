@@ -214,8 +214,8 @@ impl ObjectUser for Putter {
                     return vec![(TAG, ObjectWish::CallOff)];
                 }
             }
-            ObjectNews::Stored { segment, record } => {
-                let noted = self.notes.as_mut().map_or(Ok(()), |notes| notes.note(segment, record));
+            ObjectNews::Stored { segment, stored } => {
+                let noted = self.notes.as_mut().map_or(Ok(()), |notes| notes.note(segment, stored));
                 if let Err(error) = noted {
                     self.end = Some(Err(error));
                     return vec![(TAG, ObjectWish::CallOff)];

@@ -7,7 +7,7 @@ use crate::config::Bytes;
 use crate::security::files;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use base::ObjectVersion;
-use proto::object::{ObjectError, PutProgress, Resumable, SegmentRecord};
+use proto::object::{ObjectError, PutProgress, Resumable, StoredSegment};
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::io::ErrorKind;
@@ -17,8 +17,11 @@ use wire::{IndexError, ObjectInfo, ObjectName, Wire};
 
 /// What is stored is kept for so long when nobody goes on.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
-const HEAD_OF_PUT: &[u8] = b"brickwork object put: what is stored, version 1\n";
-const HEAD_OF_PATCH: &[u8] = b"brickwork object patch: what is stored, version 1\n";
+const HEAD_OF_PUT: &[u8] = b"brickwork object put: what is stored, version 2\n";
+const HEAD_OF_PATCH: &[u8] = b"brickwork object patch: what is stored, version 2\n";
+/// The first notes told content from other content by a checksum only: nothing is taken over from them.
+const FIRST_HEAD_OF_PUT: &[u8] = b"brickwork object put: what is stored, version 1\n";
+const FIRST_HEAD_OF_PATCH: &[u8] = b"brickwork object patch: what is stored, version 1\n";
 
 /// What is sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,13 +98,13 @@ impl Notes {
     }
 
     /// One more segment is stored.
-    pub(super) fn note(&mut self, segment: u32, record: SegmentRecord) -> Result<()> {
-        if self.stored.has(segment, &record) {
-            self.taken_over += u64::from(record.bytes);
+    pub(super) fn note(&mut self, segment: u32, stored: StoredSegment) -> Result<()> {
+        if self.stored.has(segment, &stored) {
+            self.taken_over += u64::from(stored.record.bytes);
             return Ok(());
         }
         let before = self.stored.clone();
-        self.stored.note(segment, record);
+        self.stored.note(segment, stored);
         self.write().inspect_err(|_| self.stored = before)
     }
 
@@ -182,9 +185,11 @@ impl Display for Work {
 /// To which version notes say that something was to be appended, and what is stored. Those of what cannot have been done, and of which nothing is stored, are
 /// anybody's.
 fn read(content: &[u8], object: &ObjectName, work: &Work) -> Result<(Option<ObjectVersion>, PutProgress)> {
-    let is_of_put = content.starts_with(HEAD_OF_PUT);
-    let is_ours = is_of_put || content.starts_with(HEAD_OF_PATCH);
-    let Some((content, checksum)) = content.split_last_chunk::<4>().filter(|_| is_ours) else {
+    let heads = [HEAD_OF_PUT, FIRST_HEAD_OF_PUT, HEAD_OF_PATCH, FIRST_HEAD_OF_PATCH];
+    let head = heads.into_iter().find(|head| content.starts_with(head));
+    let is_of_put = [Some(HEAD_OF_PUT), Some(FIRST_HEAD_OF_PUT)].contains(&head);
+    let is_first = [Some(FIRST_HEAD_OF_PUT), Some(FIRST_HEAD_OF_PATCH)].contains(&head);
+    let (Some(head), Some((content, checksum))) = (head, content.split_last_chunk::<4>()) else {
         bail!("it is not a file that `object put --resume` or `object patch --resume` has written");
     };
     if base::checksum(content) != u32::from_le_bytes(*checksum) {
@@ -192,7 +197,6 @@ fn read(content: &[u8], object: &ObjectName, work: &Work) -> Result<(Option<Obje
             "it is damaged: its checksum differs. Remove it to send all from the beginning (look with `brickwork object stat` first if it is of an append: that may have been done)"
         );
     }
-    let head = if is_of_put { HEAD_OF_PUT } else { HEAD_OF_PATCH };
     let mut reader = wire::Reader::new(&content[head.len()..]);
     let noted = ObjectName::decode(&mut reader)?;
     let (of, tried) = if is_of_put {
@@ -200,7 +204,7 @@ fn read(content: &[u8], object: &ObjectName, work: &Work) -> Result<(Option<Obje
     } else {
         (Work::Patch { at: Wire::decode(&mut reader)? }, Wire::decode(&mut reader)?)
     };
-    let stored = PutProgress::decode(&mut reader)?;
+    let stored = if is_first { PutProgress::default() } else { PutProgress::decode(&mut reader)? };
     if stored.is_empty() && tried.is_none() {
         return Ok((None, stored));
     }
@@ -222,7 +226,7 @@ mod tests {
     fn notes_are_read_back_and_those_of_something_else_are_refused() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("notes");
-        let record = SegmentRecord {
+        let record = proto::object::SegmentRecord {
             version: base::ObjectVersion(7),
             bytes: 100,
             checksum: Some(1),
@@ -231,6 +235,7 @@ mod tests {
             places: vec![(0, base::BrickId(1))],
             mark: 0,
         };
+        let record = StoredSegment { record, content: base::Digest([7; 32]) };
         let open = |key, survive| Notes::open(path.clone(), &named(key), Work::Put { survive });
         // Those of a put of which nothing was stored are anybody's.
         drop(open("mistyped", 2).expect("new notes"));
@@ -252,6 +257,23 @@ mod tests {
         assert!(why(open("k", 1)).contains("not a file that"));
         assert_eq!(fs::read(&path).expect("it stays"), b"of a user");
         assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1, "nothing is left beside them");
+    }
+
+    #[test]
+    fn of_the_first_notes_nothing_is_taken_over_but_that_something_may_have_been_appended() {
+        let first = |head: &[u8], rest: Vec<u8>| {
+            let mut content = [head, &named("k").to_bytes()[..], &rest[..]].concat();
+            content.extend(base::checksum(&content).to_le_bytes());
+            content
+        };
+        // What is stored stood behind these, without what tells it from other content.
+        let put = first(FIRST_HEAD_OF_PUT, [&1_u32.to_bytes()[..], b"segments"].concat());
+        let (tried, stored) = read(&put, &named("k"), &Work::Put { survive: 1 }).expect("they are ours");
+        assert!(tried.is_none() && stored.is_empty());
+        let of = Some(ObjectVersion(7));
+        let patch = first(FIRST_HEAD_OF_PATCH, [&(None::<u64>, of).to_bytes()[..], b"segments"].concat());
+        let (tried, stored) = read(&patch, &named("k"), &Work::Patch { at: None }).expect("they are ours");
+        assert!(tried == of && stored.is_empty());
     }
 
     #[test]

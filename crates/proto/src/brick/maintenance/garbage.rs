@@ -8,6 +8,7 @@ use super::context::Context;
 use super::disks::{Effect, Walker};
 use super::versions::{Held, Listed, Versions, give_back, versions_of};
 use crate::counters::Counter;
+use crate::rules::{Rules, SOUND};
 use base::{ObjectVersion, Time};
 use core::time::Duration;
 use wire::Share;
@@ -41,6 +42,7 @@ struct Pass {
 /// The pass under way, and when the next one begins.
 #[derive(Debug)]
 pub(super) struct Garbage {
+    rules: &'static dyn Rules,
     /// Between two passes, at least.
     every: Duration,
     /// When to begin; none while there are no fragments.
@@ -51,13 +53,19 @@ pub(super) struct Garbage {
 
 impl Garbage {
     pub(super) fn new(every: Duration) -> Garbage {
-        Garbage { every, due: None, pass: None, operations: 0 }
+        Garbage { rules: SOUND, every, due: None, pass: None, operations: 0 }
+    }
+
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub(super) fn set_rules(&mut self, rules: &'static dyn Rules) {
+        self.rules = rules;
     }
 
     /// There are fragments here.
     pub(super) fn notice(&mut self, now: Time) {
         if self.pass.is_none() {
-            self.due.get_or_insert(now + self.every.min(SOON));
+            self.due.get_or_insert(now + self.rules.first_look(self.every.min(SOON), self.every));
         }
     }
 

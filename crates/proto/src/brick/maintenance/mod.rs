@@ -101,6 +101,7 @@ impl Maintenance {
         self.cx.members().set_rules(rules);
         self.spans.set_rules(rules);
         self.restoration.set_rules(rules);
+        self.garbage.set_rules(rules);
     }
 
     // ---- what happens ----

@@ -2,7 +2,7 @@
 //!
 //! The brick goes through the versions that its disks have, and has each looked after ([`crate::object::Inspection`]). It does so when another brick
 //! is lost, or has other disks than before: then holders look for what any brick does not have, at first one of them for each version, and then
-//! some more, as that one may have lost all that it had. And it does so with each scrub: then it reads its own.
+//! the others, as that one may have lost all that it had. And it does so with each scrub: then it reads its own.
 //!
 //! After a start it does not know whether all was gone through before. If nothing is lost it then takes its time, so that clients notice nothing.
 //!
@@ -22,11 +22,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// So many versions are looked at together; one where there is time, and then nothing is done for so many times as long as that took.
 const VERSIONS_TOGETHER: usize = 8;
 const RESTS: u32 = 9;
-/// Which holders of a version look at it: one at first, and then some more. If all four have lost all that they had, nobody knows that it is to be
-/// looked at.
+/// Which holders of a version look at it: one at first, and then all others, as that one may have lost all that it had. Most of these only ask whether those before
+/// them know of the version ([`Inspection::Everywhere`]).
 const FIRST: Range<usize> = 0..1;
-const OTHERS: Range<usize> = 1..4;
-const ALL: Range<usize> = 0..4;
+const OTHERS: Range<usize> = 1..usize::MAX;
+const ALL: Range<usize> = 0..usize::MAX;
+/// After a start it looks this soon for the first time: a brick that starts again and again is to come to it as well.
+const SOON: Duration = Duration::from_secs(1);
 /// What was left undone is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(60);
 /// A pass over all versions that left much undone is followed by a pause that is so many times as long, and no longer than this.
@@ -110,7 +112,7 @@ impl Restoration {
 
     /// There are fragments here.
     pub(super) fn notice(&mut self, now: Time) {
-        self.due.get_or_insert(now + self.every);
+        self.due.get_or_insert(now + self.every.min(SOON));
     }
 
     /// A scrub has begun. One that is under way goes on.
@@ -132,7 +134,10 @@ impl Restoration {
             again.map(|(again, _)| (*again, "fragments that could not be made again are tried again"));
         let rests = self.lost.as_ref().and_then(Pass::rests_until);
         let rests = rests.map(|until| (until, "fragments are looked for at leisure"));
-        [reads, checks, due, again, rests].into_iter().flatten().min()
+        let passes = [&self.lost, &self.scrub].into_iter().flatten();
+        let busy = passes.filter_map(|pass| pass.versions.as_ref()?.again()).min();
+        let busy = busy.map(|again| (again, "a disk that was busy is asked again what it has"));
+        [reads, checks, due, again, rests, busy].into_iter().flatten().min()
     }
 
     pub(super) fn advance(&mut self, cx: &mut Context) {

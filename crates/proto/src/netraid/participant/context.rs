@@ -147,8 +147,11 @@ pub struct FragmentRequest {
 /// What is wanted of a fragment.
 #[derive(Clone, Debug)]
 pub enum FragmentWish {
-    /// It is to hold this.
-    Put(Payload),
+    /// It is to hold this. With `is_new` it is given back if whoever puts it calls that off.
+    Put {
+        content: Payload,
+        is_new: bool,
+    },
     Get,
     /// Whether it is there, and with `reads` whether it can be read.
     Check {
@@ -158,7 +161,7 @@ pub enum FragmentWish {
 
 impl FragmentWish {
     pub fn is_put(&self) -> bool {
-        matches!(self, FragmentWish::Put(_))
+        matches!(self, FragmentWish::Put { .. })
     }
 
     /// Whether the disk moves the fragment; otherwise it looks it up.
@@ -169,7 +172,7 @@ impl FragmentWish {
     /// How much comes along.
     pub fn bytes(&self) -> usize {
         match self {
-            FragmentWish::Put(content) => content.len(),
+            FragmentWish::Put { content, .. } => content.len(),
             FragmentWish::Get | FragmentWish::Check { .. } => 0,
         }
     }

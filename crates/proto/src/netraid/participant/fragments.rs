@@ -3,6 +3,8 @@
 
 use super::context::{Alone, Context, FragmentRequest, FragmentTold, FragmentWish};
 use super::disk::{Disk, Looking, Staging};
+use super::fresh::Fresh;
+use crate::counters::Counter;
 use base::{BLOCK, HashSet, NodeId, Payload, Stamp};
 use core::time::Duration;
 use wire::disk::{Blocks, Command, StoreError};
@@ -18,6 +20,8 @@ pub(super) struct Fragments {
     at_work: HashSet<(NodeId, u64)>,
     /// What is not where it is put today, and may lie alone.
     to_look_alone: Vec<FragmentRequest>,
+    /// What was put lately, and may be called off.
+    fresh: Fresh,
 }
 
 impl Fragments {
@@ -33,7 +37,8 @@ impl Fragments {
         }
         let (told, span) = (request.told(), request.span());
         match request.wish {
-            FragmentWish::Put(payload) => {
+            FragmentWish::Put { content: payload, is_new } => {
+                self.fresh.begin(request.fragment, is_new.then_some((told.from, told.operation, span)));
                 let stamps = vec![WRITTEN; span.count as usize];
                 let mend = |token| Command::Mend { token, span, width: 1, stamps, payload };
                 disk.stage(cx, Staging::Fragment(told), mend);
@@ -53,12 +58,22 @@ impl Fragments {
     pub(super) fn on_put(
         &mut self,
         cx: &mut Context<'_>,
-        told: FragmentTold,
-        took: Duration,
+        disk: &mut Disk,
+        (told, took): (FragmentTold, Duration),
         result: Result<(), StoreError>,
     ) {
+        if let Some(span) = self.fresh.end((told.from, told.operation), result.is_ok()) {
+            erase(cx, disk, span);
+        }
         let outcome = result.map_or_else(failed, |()| FragmentOutcome::Done);
         self.end(cx, told, took, outcome, Payload::new());
+    }
+
+    /// Whoever put it does not count on it.
+    pub(super) fn give_back(&mut self, cx: &mut Context<'_>, disk: &mut Disk, put: (NodeId, u64)) {
+        if let Some(span) = self.fresh.call_off(put) {
+            erase(cx, disk, span);
+        }
     }
 
     /// It was looked up.
@@ -101,6 +116,11 @@ impl Fragments {
         told.stay.at_disk(took);
         tell(cx, &told, outcome, content);
     }
+}
+
+fn erase(cx: &mut Context<'_>, disk: &mut Disk, span: Span) {
+    cx.counters.count(Counter::UnwantedFragmentsGivenBack);
+    disk.erase(cx, span);
 }
 
 /// It does not begin: there is no room for it to wait, or its version is dropped.

@@ -24,6 +24,7 @@ mod copy_ups;
 mod disk;
 mod fates;
 mod fragments;
+mod fresh;
 pub mod jobs;
 mod outcomes;
 mod reads;
@@ -249,6 +250,13 @@ impl Participant {
         self.fragments.take_to_look_alone()
     }
 
+    /// Whoever put these fragments does not count on them.
+    pub fn give_back_fragments(&mut self, cx: &mut Context<'_>, from: NodeId, operations: &[u64]) {
+        for operation in operations {
+            self.fragments.give_back(cx, &mut self.disk, (from, *operation));
+        }
+    }
+
     /// Gives the blocks of one fragment back.
     pub fn erase(&mut self, cx: &mut Context<'_>, span: Span) {
         self.disk.erase(cx, span);
@@ -380,7 +388,7 @@ impl Participant {
             Staging::CopyUp(key) => writes.on_copied_up(at, key, result),
             Staging::Mend { key, told } => repair::on_mended(writes, jobs, at, (key, told), (took, result)),
             Staging::Merge(key) => jobs.on_merged(writes, at, key, result),
-            Staging::Fragment(told) => self.fragments.on_put(at.cx, told, took, result),
+            Staging::Fragment(told) => self.fragments.on_put(at.cx, at.disk, (told, took), result),
         }
     }
 

@@ -592,3 +592,95 @@ fn a_full_brick_moves_what_it_has_to_one_that_has_nothing_of_it() {
     let mut bench = Bench { full: Some(2), ..Bench::new() };
     assert_eq!(Sharer { moves: Some(1), ..Sharer::new(1, [1, 2]) }.run(&mut bench), []);
 }
+
+/// Found by reading: a version whose first four holders had lost all that they had was looked after by nobody.
+#[test]
+fn a_holder_of_any_rank_looks_where_the_first_ones_know_of_nothing() {
+    let version = |first_know: bool| {
+        let places = (0..7).map(|symbol| (symbol, BrickId(symbol + 1))).collect();
+        let manifest = {
+            let mut manifest = copies([1, 2]);
+            manifest.segments[0].places = places;
+            manifest
+        };
+        let mut holders: Vec<BrickId> = (1..=7).map(BrickId).collect();
+        holders.sort_by_key(|brick| crate::object::bricks::drawn(V.0, *brick));
+        let index = |request: &IndexRequest| {
+            Some(match request {
+                IndexRequest::Manifest { version: V, .. } => {
+                    IndexReply::Manifest { manifest: manifest.to_bytes(), of: V, is_held: false }
+                }
+                other => panic!("{other:?}"),
+            })
+        };
+        let mut bench = Bench::new();
+        let inspection = Inspection::Everywhere { ranks: 1..usize::MAX };
+        bench.wish(ObjectWish::Restore { version: V, me: holders[6], inspection });
+        bench.directory(&[1, 2, 3, 4, 5, 6, 7], index);
+        let asked: Vec<NodeId> = bench.sent.iter().map(|(to, _)| *to).collect();
+        let mut first: Vec<NodeId> = holders[..4].iter().map(|brick| NodeId::Brick(*brick)).collect();
+        first.sort_unstable();
+        assert_eq!(asked, first, "only those before it are asked, and for one fragment each");
+        let know = holders[3];
+        bench.bricks_have(&|fragment| first_know && BrickId(fragment.index + 1) == know);
+        bench
+    };
+    let bench = version(true);
+    assert_eq!(bench.news, [ObjectNews::Restored(Ok(Restored::default()))], "one of them looks after it");
+    let mut bench = version(false);
+    assert_eq!(bench.sent.len(), 7, "all are asked");
+    bench.bricks_have(&|fragment| fragment.index > 4);
+    bench.directory(&[1, 2, 3, 4, 5, 6, 7], |_| {
+        let mut manifest = copies([1, 2]);
+        manifest.segments[0].places = (0..7).map(|symbol| (symbol, BrickId(symbol + 1))).collect();
+        Some(IndexReply::Manifest { manifest: manifest.to_bytes(), of: V, is_held: false })
+    });
+    assert_eq!(bench.news, [ObjectNews::WantsToRead { bytes: 4096 }]);
+}
+
+/// The reader is told when the right content is where the wrong one was: it may end its process at once.
+#[test]
+fn a_wrong_copy_is_replaced_before_the_reader_is_told_that_all_has_come() {
+    let checksum = base::checksum(&[1; 4096]);
+    let info = ObjectInfo { version: V, bytes: 4096, checksum, put_ms: 0 };
+    let index = |request: &IndexRequest| {
+        Some(match request {
+            IndexRequest::Look { .. } => {
+                let manifest = copies([1, 2]).to_bytes();
+                IndexReply::Found { info, manifest, held_ns: 60_000_000_000, stream: OF_BUCKET }
+            }
+            other => panic!("{other:?}"),
+        })
+    };
+    let mut bench = Bench::new();
+    let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+    bench.wish(ObjectWish::Get(WantedObject { name, range: None, access: AccessStrategy::Speculative }));
+    bench.wish(ObjectWish::More);
+    for _ in 0..3 {
+        bench.directory(&[1, 2], index);
+        for (to, packet) in core::mem::take(&mut bench.sent) {
+            let (NodeId::Brick(brick), Message::GetFragment { operation, .. }) = (to, &packet.message) else {
+                bench.sent.push((to, packet));
+                continue;
+            };
+            let message = Message::Fragment {
+                operation: *operation,
+                outcome: FragmentOutcome::Done,
+                wait: Wait::default(),
+            };
+            let payload = Payload::from(vec![if brick == BrickId(1) { 9 } else { 1 }; 4096]);
+            bench.with(|objects, now, fx| objects.on_brick(now, brick, Packet { message, payload }, fx));
+        }
+    }
+    assert!(!bench.news.iter().any(|news| matches!(news, ObjectNews::Content(_))), "{:?}", bench.news);
+    let content = bench.sent.iter().find_map(|(to, packet)| match packet.message {
+        Message::PutFragment { is_new: false, .. } => Some((*to, packet.payload.to_vec())),
+        _ => None,
+    });
+    assert_eq!(content, Some((NodeId::Brick(BrickId(1)), vec![1; 4096])));
+    assert_eq!(bench.bricks(), [BrickId(1)]);
+    assert_eq!(bench.news.last(), Some(&ObjectNews::Got(Ok(()))), "{:?}", bench.news);
+    assert!(
+        bench.objects.work.is_empty() && bench.objects.owners.is_empty() && bench.objects.mending.is_empty()
+    );
+}

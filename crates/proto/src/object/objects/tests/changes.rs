@@ -1,7 +1,7 @@
 //! Patches, and puts and patches that go on after an interruption.
 
 use super::*;
-use crate::object::{Coding, PutProgress, Resumable, SegmentRecord};
+use crate::object::{Coding, PutProgress, Resumable, SegmentRecord, StoredSegment};
 use core::cell::RefCell;
 use core::time::Duration;
 use wire::{FragmentId, SegmentSpan, Share};
@@ -215,12 +215,13 @@ fn a_patch_that_was_interrupted_goes_on_where_a_segment_would_be_what_is_stored_
     whole[4000..8242].copy_from_slice(&text);
     let stored = |number: u32| {
         let (from, to) = (number as usize * 4096, (number as usize * 4096 + 4096).min(8292));
-        SegmentRecord {
+        let record = SegmentRecord {
             version: TRIED,
             checksum: Some(base::checksum(&whole[from..to])),
             bytes: (to - from) as u32,
             ..patched_at(2).segments[number as usize].clone()
-        }
+        };
+        StoredSegment { record, content: Payload::from(whole[from..to].to_vec()).digest() }
     };
     let with = |segments: &[u32]| {
         let mut progress = PutProgress::default();
@@ -320,7 +321,7 @@ fn go_on(
         });
         for news in core::mem::take(&mut bench.news) {
             match news {
-                ObjectNews::Stored { segment, record } => went.stored.note(segment, record),
+                ObjectNews::Stored { segment, stored } => went.stored.note(segment, stored),
                 ObjectNews::WantsContent { .. } if went.put.len() >= most => bench.wish(ObjectWish::CallOff),
                 ObjectNews::WantsContent { bytes } => {
                     let piece: Vec<u8> = left.drain(..bytes.min(left.len())).collect();
@@ -342,7 +343,7 @@ fn a_put_that_was_interrupted_goes_on_with_what_is_stored_and_still_the_same() {
     let mut record = patched_at(1).segments[0].clone();
     (record.version, record.checksum) = (V, Some(base::checksum(&content[..4096])));
     let mut stored = PutProgress::default();
-    stored.note(0, record);
+    stored.note(0, StoredSegment { record, content: Payload::from(content[..4096].to_vec()).digest() });
     let went = go_on(stored.clone(), (&[], true), &content, 9);
     assert!(matches!(went.news, Some(ObjectNews::Put(Ok(_)))), "{:?}", went.news);
     assert_eq!((&went.put[..], &went.parts[..]), (&[1, 2][..], &[share(V, 0, 1)][..]));
