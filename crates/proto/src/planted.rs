@@ -51,6 +51,8 @@ pub enum Plant {
     KeepsCalledOff,
     /// A brick looks for garbage of objects half a minute after its start at the earliest.
     LooksLate,
+    /// The index takes any brick's word of where fragments are.
+    AmendsUnasked,
 }
 
 /// The rules with this broken.
@@ -79,6 +81,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::TrustsFragments) => &TrustsFragments,
         Some(Plant::KeepsCalledOff) => &KeepsCalledOff,
         Some(Plant::LooksLate) => &LooksLate,
+        Some(Plant::AmendsUnasked) => &AmendsUnasked,
     }
 }
 
@@ -266,6 +269,15 @@ struct TrustsFragments;
 
 impl Rules for TrustsFragments {
     fn trusts(&self, _is_right: bool) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct AmendsUnasked;
+
+impl Rules for AmendsUnasked {
+    fn amends(&self, _follows: bool) -> bool {
         true
     }
 }

@@ -102,6 +102,11 @@ pub trait Rules: Debug + Sync {
         is_there
     }
 
+    /// Whether a brick's word of where fragments are is taken, by whether it follows from what is known of them.
+    fn amends(&self, follows: bool) -> bool {
+        follows
+    }
+
     /// Whether a brick gives back what it has of a segment, by whether the index has noted that nobody is to look for it there.
     fn gives_back(&self, is_noted: bool) -> bool {
         is_noted

@@ -5,6 +5,7 @@ use super::event::{DirectoryEffect, send};
 use super::members::{full, fullness};
 use crate::index::{BucketStreams, Index, IndexConfig, IndexEffect, ShardEvent};
 use base::{BrickId, NodeId, Time};
+use std::collections::BTreeSet;
 use wire::{BrickPlace, IndexError, IndexRequest, Message, Version};
 
 /// From this version on daemons know that fragments are moved to bricks with more room.
@@ -25,6 +26,11 @@ impl Objects {
     /// Buckets belong to these streams from now on.
     pub(super) fn set_streams(&mut self, streams: &BucketStreams) {
         self.index.set_streams(streams);
+    }
+
+    /// These bricks are there and take fragments: what they have, only they move.
+    pub(super) fn set_staying(&mut self, bricks: BTreeSet<BrickId>) {
+        self.index.set_staying(bricks);
     }
 
     /// Goes by other rules, in tests.
@@ -109,6 +115,18 @@ impl Desk {
         // Who is older cannot read a manifest whose segments have moved.
         let may_move = self.cluster.older_than(MOVES).is_none();
         are_known.then(|| bricks.filter_map(|brick| self.place_of_fragments(now, *brick, may_move)).collect())
+    }
+
+    /// Those that are there and take fragments.
+    pub(super) fn bricks_that_stay(&self, now: Time) -> Option<BTreeSet<BrickId>> {
+        let stays = |place: &BrickPlace| place.takes_more && !place.is_lost;
+        Some(
+            self.places_of_fragments(now)?
+                .iter()
+                .filter(|place| stays(place))
+                .map(|place| place.brick)
+                .collect(),
+        )
     }
 
     fn place_of_fragments(&self, now: Time, brick: BrickId, may_move: bool) -> Option<BrickPlace> {

@@ -65,7 +65,7 @@ use slow::Slow;
 use store::{After, Asker};
 use views::Views;
 use waiting::Waiting;
-use wire::{AdminError, AdminRequest, GroupView, JournalReport, Message};
+use wire::{AdminError, AdminRequest, GroupView, IndexRequest, JournalReport, Message};
 
 /// The machine: it passes events to its parts, and looks after them at each tick.
 pub struct Directory {
@@ -146,7 +146,7 @@ impl Directory {
     fn on_packet(&mut self, now: Time, from: NodeId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         match (from, message) {
             (NodeId::Brick(_) | NodeId::Gateway(_), Message::Index { operation, request }) => {
-                self.objects.on_request(now, from, operation, *request, fx);
+                self.on_index(now, (from, operation), *request, fx);
             }
             (NodeId::Gateway(_) | NodeId::Brick(_), Message::GetBricks { operation }) => {
                 // Without an answer it is asked again in a moment.
@@ -186,6 +186,21 @@ impl Directory {
             (_, Message::Ping { nonce }) => send(fx, from, Message::Pong { nonce }),
             _ => self.desk.cluster.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }
+    }
+
+    fn on_index(
+        &mut self,
+        now: Time,
+        (from, operation): (NodeId, u64),
+        request: IndexRequest,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if let IndexRequest::Amend { .. } = request {
+            // Whose fragments may be moved is not known yet: it is asked again.
+            let Some(staying) = self.desk.bricks_that_stay(now) else { return };
+            self.objects.set_staying(staying);
+        }
+        self.objects.on_request(now, from, operation, request, fx);
     }
 
     fn on_brick(&mut self, now: Time, from: BrickId, message: Message, fx: &mut Vec<DirectoryEffect>) {

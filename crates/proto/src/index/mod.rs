@@ -5,7 +5,8 @@
 //! versions have in common), `log` (what is being stored), `shard`, then this file, which finds the shard for a question and puts answers together. Why it is so:
 //! `docs/decisions/2026-11-25-large-objects.md`.
 //!
-//! Deliberately absent: where fragments are. A version's *manifest* says it, and nobody here looks into one.
+//! Deliberately absent: where fragments are. A version's *manifest* says it. It is looked into here only to see whether it is one, and whether it
+//! follows from the one before.
 
 mod buckets;
 mod held;
@@ -19,13 +20,14 @@ mod tests;
 
 pub use buckets::BucketStreams;
 
-use base::{NodeId, ObjectVersion, Time};
+use crate::object::{Manifest, Mover};
+use base::{BrickId, NodeId, ObjectVersion, Time};
 use core::time::Duration;
-use shard::{Ask, Change, Shard, Ticket, Told};
+use shard::{Amendment, Ask, Change, Shard, Ticket, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::index::{KEEP_MAX_NS, LIST_MAX, MANIFEST_MAX, check_bucket};
 use wire::object::VERSIONS_MAX;
-use wire::{IndexError, IndexReply, IndexRequest, Message, ObjectInfo, ObjectName, Share};
+use wire::{FragmentId, IndexError, IndexReply, IndexRequest, Message, ObjectInfo, ObjectName, Share};
 
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
@@ -112,6 +114,8 @@ pub struct Index {
     /// Questions that will be answered: one that comes again is not another one.
     asked: BTreeSet<Asker>,
     last: u64,
+    /// The bricks that are there and take fragments: what these have, only they move.
+    staying: BTreeSet<BrickId>,
 }
 
 /// Who asked, and under which number.
@@ -149,7 +153,13 @@ impl Index {
             gathers: BTreeMap::new(),
             asked: BTreeSet::new(),
             last: 0,
+            staying: BTreeSet::new(),
         }
+    }
+
+    /// These bricks are there and take fragments.
+    pub fn set_staying(&mut self, bricks: BTreeSet<BrickId>) {
+        self.staying = bricks;
     }
 
     /// Goes by other rules, in tests.
@@ -217,7 +227,13 @@ impl Index {
                 );
             }
             IndexRequest::Amend { version, was, manifest } => {
-                let ask = Ask::Amend { version, was, manifest };
+                let NodeId::Brick(brick) = from else {
+                    let why = "only bricks move fragments".to_owned();
+                    self.asked.remove(&asker);
+                    return answer(fx, asker, Err(IndexError::Invalid(why)));
+                };
+                let by = Mover { brick, staying: self.staying.clone() };
+                let ask = Ask::Amend { version, amendment: Amendment { was, manifest, by } };
                 self.ask(now, self.giver_of(version), Waiter::Asker(asker), ask);
             }
             IndexRequest::List { bucket, prefix, after, limit } => {
@@ -400,9 +416,16 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
         {
             Err("a version is no part of itself".to_owned())
         }
-        IndexRequest::Commit { name, parts, .. } => name.check().and_then(|()| check_shares(parts)),
-        IndexRequest::Patch { name, shares, parts, .. } => {
-            name.check().and_then(|()| check_shares(shares)).and_then(|()| check_shares(parts))
+        IndexRequest::Commit { name, info, manifest, parts, .. } => {
+            name.check().and_then(|()| check_shares(parts)).and_then(|()| check_manifest(info, manifest))
+        }
+        IndexRequest::Patch { name, shares, info, manifest, parts, .. } => name
+            .check()
+            .and_then(|()| check_shares(shares))
+            .and_then(|()| check_shares(parts))
+            .and_then(|()| check_manifest(info, manifest)),
+        IndexRequest::Amend { version, .. } if !FragmentId::is_version(*version) => {
+            Err(format!("{version} is no version"))
         }
         IndexRequest::List { bucket, .. } => check_bucket(bucket),
         IndexRequest::Hold { versions, .. } | IndexRequest::Gone { versions }
@@ -417,6 +440,18 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
         | IndexRequest::Amend { .. } => Ok(()),
     };
     result.map_err(IndexError::Invalid)
+}
+
+/// Whoever reads a manifest relies on it: what is none never gets here.
+fn check_manifest(info: &ObjectInfo, manifest: &[u8]) -> Result<(), String> {
+    if !FragmentId::is_version(info.version) {
+        return Err(format!("{} is no version", info.version));
+    }
+    let read = Manifest::read(manifest, info.version).map_err(|why| format!("it has no manifest: {why}"))?;
+    match read.bytes() == info.bytes {
+        true => Ok(()),
+        false => Err(format!("its segments have {} bytes, and it has {}", read.bytes(), info.bytes)),
+    }
 }
 
 fn check_shares(shares: &[Share]) -> Result<(), String> {

@@ -13,6 +13,7 @@ use super::keys::{self, HeldRecord, NameRecord};
 use super::log::Log;
 use super::sharing;
 use super::{Page, Pair, Put, ReadToken, ShardEffect, StoreToken};
+use crate::object::{Manifest, Mover};
 use crate::rules::{Rules, SOUND};
 use base::{Checksum, ObjectVersion, StreamId, Time};
 use core::time::Duration;
@@ -34,7 +35,16 @@ pub(super) enum Ask {
     Gone { versions: Vec<ObjectVersion> },
     Abandon { version: ObjectVersion },
     Manifest { version: ObjectVersion, segment: Option<u32> },
-    Amend { version: ObjectVersion, was: Checksum, manifest: Vec<u8> },
+    Amend { version: ObjectVersion, amendment: Amendment },
+}
+
+/// A manifest that is to take the place of another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Amendment {
+    /// The checksum of the one that it was made from.
+    pub(super) was: Checksum,
+    pub(super) manifest: Vec<u8>,
+    pub(super) by: Mover,
 }
 
 /// How a name changes.
@@ -129,8 +139,7 @@ enum Reading {
     Amending {
         ticket: Ticket,
         version: ObjectVersion,
-        was: Checksum,
-        manifest: Vec<u8>,
+        amendment: Amendment,
     },
 }
 
@@ -281,10 +290,10 @@ impl Shard {
             {
                 self.tell(ticket, Err(IndexError::Busy));
             }
-            Ask::Amend { version, was, manifest } => {
+            Ask::Amend { version, amendment } => {
                 let pages =
                     vec![keys::only(keys::manifest(version)), keys::page_of_sharers(version, 1, false)];
-                let token = self.read(pages, Reading::Amending { ticket, version, was, manifest });
+                let token = self.read(pages, Reading::Amending { ticket, version, amendment });
                 self.amending.insert(version, token);
             }
             Ask::List { bucket, prefix, after, limit } => {
@@ -520,27 +529,50 @@ impl Shard {
         self.log.put(puts, After::Removed { ticket, name, removed });
     }
 
-    /// A version is kept elsewhere, if it is still where whoever says so has seen it.
+    /// A version is kept elsewhere, if it is still where whoever says so has seen it, and if that brick may say so.
     fn amend(
         &mut self,
         ticket: Ticket,
         version: ObjectVersion,
-        (was, manifest): (Checksum, Vec<u8>),
+        amendment: Amendment,
         current: Option<Vec<u8>>,
     ) {
-        let current = current.map(|current| base::checksum(&current));
         let told = match current {
             None => Err(IndexError::NoObject),
             // It was asked for again.
-            Some(current) if current == base::checksum(&manifest) => Ok(IndexReply::Amended),
-            Some(current) if current != was => Err(IndexError::NotAsExpected),
-            Some(_) => {
-                let put = (keys::manifest(version), Some(manifest));
-                return self.log.put([put], After::Amended { ticket, version });
-            }
+            Some(current) if current == amendment.manifest => Ok(IndexReply::Amended),
+            Some(current) if base::checksum(&current) != amendment.was => Err(IndexError::NotAsExpected),
+            Some(current) => match self.what_is_wrong(version, &amendment, &current) {
+                Some(error) => Err(error),
+                None => {
+                    let put = (keys::manifest(version), Some(amendment.manifest));
+                    return self.log.put([put], After::Amended { ticket, version });
+                }
+            },
         };
         self.amending.remove(&version);
         self.tell(ticket, told);
+    }
+
+    fn what_is_wrong(
+        &self,
+        version: ObjectVersion,
+        amendment: &Amendment,
+        current: &[u8],
+    ) -> Option<IndexError> {
+        let before = match Manifest::read(current, version) {
+            Ok(before) => before,
+            Err(why) => {
+                return Some(IndexError::Storage(format!(
+                    "the manifest of version {version} is corrupt: {why}"
+                )));
+            }
+        };
+        let wrong = match Manifest::read(&amendment.manifest, version) {
+            Ok(after) => amendment.by.what_is_wrong(&before, &after),
+            Err(_) => Some("what takes the place of a manifest is one"),
+        };
+        wrong.filter(|_| !self.rules.amends(false)).map(|wrong| IndexError::Invalid(wrong.to_owned()))
     }
 
     // ---- what comes back ----
@@ -649,12 +681,12 @@ impl Shard {
                 // It has ended since.
                 None => self.find(ticket, (version, segment), times + 1),
             },
-            Reading::Amending { ticket, version, was, manifest } => {
+            Reading::Amending { ticket, version, amendment } => {
                 let current = first(&pages);
                 let is_shared = pages.get(1).is_some_and(|sharers| !sharers.is_empty());
                 // It may have ended since it was asked for.
                 if self.amending.get(&version) == Some(&token) && !is_shared {
-                    self.amend(ticket, version, (was, manifest), current);
+                    self.amend(ticket, version, amendment, current);
                 } else {
                     self.amending.remove(&version);
                     self.tell(ticket, Err(IndexError::NotAsExpected));

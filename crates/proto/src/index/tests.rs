@@ -1,13 +1,13 @@
 //! The index over a store that answers when it is told to, and forgets what it has not stored.
 
 use super::*;
-use base::ClientId;
+use crate::object::{Coding, SegmentRecord};
 use base::StreamId;
 use proptest::prelude::*;
 use wire::{Condition, SegmentSpan, Wire};
 
 const HOLD: Duration = Duration::from_secs(60);
-const ME: NodeId = NodeId::Client(ClientId(1));
+const ME: NodeId = NodeId::Brick(BrickId(1));
 
 /// An index, its stores, and what it answered.
 struct Bench {
@@ -18,6 +18,7 @@ struct Bench {
     answers: BTreeMap<u64, Told>,
     operations: u64,
     fails: bool,
+    me: NodeId,
 }
 
 fn config() -> IndexConfig {
@@ -29,7 +30,21 @@ fn named(key: &str) -> ObjectName {
 }
 
 fn info(version: ObjectVersion) -> ObjectInfo {
-    ObjectInfo { version, bytes: version.0, checksum: 7, put_ms: 0 }
+    ObjectInfo { version, bytes: 1, checksum: 7, put_ms: 0 }
+}
+
+/// Of a version, when it was moved so often.
+fn manifest_of(version: ObjectVersion, times: u8) -> Vec<u8> {
+    let segment = SegmentRecord {
+        version,
+        bytes: 1,
+        checksum: Some(7),
+        coding: Coding::Copies { blocks: 1 },
+        symbol_blocks: 1,
+        places: vec![(0, BrickId(1)), (1, BrickId(2))],
+        mark: u64::from(times),
+    };
+    Manifest { segments: vec![segment], losses: 1 }.to_bytes()
 }
 
 impl Bench {
@@ -42,6 +57,7 @@ impl Bench {
             answers: BTreeMap::new(),
             operations: 0,
             fails: false,
+            me: ME,
         }
     }
 
@@ -54,7 +70,7 @@ impl Bench {
             match effect {
                 IndexEffect::Shard { shard, effect } => self.asked.push((shard, effect)),
                 IndexEffect::Send { to, message: Message::IndexDone { operation, result } } => {
-                    assert_eq!(to, ME);
+                    assert_eq!(to, self.me);
                     assert!(self.answers.insert(operation, *result).is_none(), "it was answered before");
                 }
                 IndexEffect::Send { message, .. } => panic!("{message:?}"),
@@ -64,8 +80,8 @@ impl Bench {
 
     fn ask(&mut self, request: IndexRequest) -> u64 {
         self.operations += 1;
-        let operation = self.operations;
-        self.with(|index, now, fx| index.on_request(now, ME, operation, request, fx));
+        let (operation, me) = (self.operations, self.me);
+        self.with(|index, now, fx| index.on_request(now, me, operation, request, fx));
         operation
     }
 
@@ -112,7 +128,7 @@ impl Bench {
     }
 
     fn commit(&mut self, key: &str, version: ObjectVersion, condition: Condition) -> Told {
-        let manifest = version.0.to_le_bytes().to_vec();
+        let manifest = manifest_of(version, 0);
         self.call(IndexRequest::Commit {
             name: named(key),
             condition,
@@ -125,7 +141,8 @@ impl Bench {
     fn visible(&mut self, key: &str) -> Option<ObjectVersion> {
         match self.call(IndexRequest::Look { name: named(key) }) {
             Ok(IndexReply::Found { info, manifest, .. }) => {
-                assert!(manifest.starts_with(&info.version.0.to_le_bytes()));
+                let read = Manifest::read(&manifest, info.version).expect("a manifest");
+                assert_eq!(read.segments[0].version, info.version);
                 Some(info.version)
             }
             Err(IndexError::NoObject) => None,
@@ -169,7 +186,7 @@ impl Bench {
     }
 
     fn patch(&mut self, key: &str, version: ObjectVersion, base: ObjectVersion, shares: Vec<Share>) -> Told {
-        let was = base::checksum(&base.0.to_le_bytes());
+        let was = base::checksum(&manifest_of(base, 0));
         self.call(patch(key, version, (base, was), shares))
     }
 
@@ -209,7 +226,7 @@ fn patch(
     (base, was): (ObjectVersion, u32),
     shares: Vec<Share>,
 ) -> IndexRequest {
-    let manifest = version.0.to_le_bytes().to_vec();
+    let manifest = manifest_of(version, 0);
     IndexRequest::Patch { name: named(key), base, was, shares, info: info(version), manifest, parts: vec![] }
 }
 
@@ -282,7 +299,7 @@ fn a_version_that_is_removed_can_be_read_on_for_a_while() {
 fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
     let mut bench = Bench::new();
     let version = bench.open("k");
-    let (first, second) = (version.0.to_le_bytes().to_vec(), [&version.0.to_le_bytes()[..], b"2"].concat());
+    let (first, second) = (manifest_of(version, 0), manifest_of(version, 1));
     assert_eq!(bench.amend(version, &first, &second), Err(IndexError::NoObject), "nobody has seen it yet");
     assert_eq!(bench.call(IndexRequest::Manifest { version, segment: None }), Err(IndexError::NotAsExpected));
     bench.commit("k", version, Condition::Always).unwrap();
@@ -292,7 +309,7 @@ fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
     );
     assert_eq!(bench.amend(version, &first, &second), Ok(IndexReply::Amended));
     assert_eq!(bench.amend(version, &first, &second), Ok(IndexReply::Amended), "asked for again");
-    assert_eq!(bench.amend(version, &first, b"3"), Err(IndexError::NotAsExpected));
+    assert_eq!(bench.amend(version, &first, &manifest_of(version, 3)), Err(IndexError::NotAsExpected));
     assert_eq!(
         bench.call(IndexRequest::Manifest { version, segment: None }),
         Ok(IndexReply::Manifest { manifest: second, of: version, is_held: false })
@@ -301,14 +318,72 @@ fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
     assert_eq!(bench.call(remove), Ok(IndexReply::Removed));
     // What it looks at is read before the version ends, and what it says is to be stored after that.
     bench.now += HOLD;
-    let operation =
-        bench.ask(IndexRequest::Amend { version, was: base::checksum(b"2"), manifest: first.clone() });
+    let operation = bench.ask(IndexRequest::Amend {
+        version,
+        was: base::checksum(&manifest_of(version, 1)),
+        manifest: first.clone(),
+    });
     bench.with(|index, now, fx| index.wake(now, fx));
     bench.serve_all();
     assert_eq!(bench.answers[&operation], Err(IndexError::NotAsExpected), "it is to be looked at again");
     assert_eq!(bench.call(IndexRequest::Manifest { version, segment: None }), Err(IndexError::NoObject));
     assert_eq!(bench.amend(version, &first, &first), Err(IndexError::NoObject));
     assert_eq!(bench.gone(&[version]), [version]);
+}
+
+/// Found from outside: one message of any brick replaced the record of any object, whatever it held.
+#[test]
+fn a_brick_says_nothing_of_what_it_has_no_part_in() {
+    let mut bench = Bench::new();
+    let version = bench.open("k");
+    bench.commit("k", version, Condition::Always).unwrap();
+    let was = manifest_of(version, 0);
+    let moved = |places: &[(u32, u32)]| {
+        let mut manifest = Manifest::read(&was, version).expect("a manifest");
+        manifest.segments[0].places =
+            places.iter().map(|(symbol, brick)| (*symbol, BrickId(*brick))).collect();
+        manifest.to_bytes()
+    };
+    let invalid = |told: Told| matches!(told, Err(IndexError::Invalid(_)));
+    bench.index.set_staying([1, 2, 3].map(BrickId).into());
+    assert!(invalid(bench.amend(version, &was, b"no manifest")));
+    assert!(invalid(bench.amend(version, &was, &Manifest::default().to_bytes())), "of another object");
+    assert!(invalid(bench.amend(version, &was, &moved(&[(0, 1), (1, 3)]))), "brick 2 has that");
+    let amend =
+        IndexRequest::Amend { version, was: base::checksum(&was), manifest: moved(&[(0, 3), (1, 3)]) };
+    bench.me = NodeId::Brick(BrickId(3));
+    assert!(invalid(bench.call(amend.clone())), "brick 3 has nothing of it");
+    bench.me = NodeId::Gateway(base::GatewayId(1));
+    assert!(invalid(bench.call(amend)), "gateways move nothing");
+    bench.me = ME;
+    assert_eq!(bench.amend(version, &was, &moved(&[(0, 3), (1, 2)])), Ok(IndexReply::Amended));
+}
+
+#[test]
+fn what_is_no_manifest_makes_nothing_visible_and_one_that_is_stored_is_said_to_be_corrupt() {
+    let mut bench = Bench::new();
+    let version = bench.open("k");
+    let commit = |manifest, bytes| IndexRequest::Commit {
+        name: named("k"),
+        condition: Condition::Always,
+        info: ObjectInfo { bytes, ..info(version) },
+        manifest,
+        parts: Vec::new(),
+    };
+    let invalid = |told: Told| matches!(told, Err(IndexError::Invalid(_)));
+    assert!(invalid(bench.call(commit(b"no manifest".to_vec(), 1))));
+    assert!(invalid(bench.call(commit(manifest_of(version, 0), 2))), "its segments have another length");
+    assert_eq!(bench.call(commit(manifest_of(version, 0), 1)), Ok(IndexReply::Committed));
+    // An earlier release took what came.
+    for store in &mut bench.stores {
+        store
+            .iter_mut()
+            .filter(|(key, _)| **key == keys::manifest(version))
+            .for_each(|(_, value)| value.push(0));
+    }
+    let was = [manifest_of(version, 0), vec![0]].concat();
+    let told = bench.amend(version, &was, &manifest_of(version, 1));
+    assert!(matches!(&told, Err(IndexError::Storage(why)) if why.contains("corrupt")), "{told:?}");
 }
 
 #[test]
@@ -413,9 +488,12 @@ fn what_a_later_version_took_over_is_not_amended_in_an_older_one() {
     bench.patch("k", second, first, vec![share(first, &[(0, 8)])]).unwrap();
     let third = bench.open("k");
     bench.patch("k", third, second, vec![share(first, &[(0, 8)])]).unwrap();
-    assert_eq!(bench.amend(second, &second.0.to_le_bytes(), b"elsewhere"), Err(IndexError::NotAsExpected));
+    assert_eq!(
+        bench.amend(second, &manifest_of(second, 0), &manifest_of(second, 1)),
+        Err(IndexError::NotAsExpected)
+    );
     assert_eq!(bench.manifest(first), Ok(third));
-    assert_eq!(bench.amend(third, &third.0.to_le_bytes(), b"elsewhere"), Ok(IndexReply::Amended));
+    assert_eq!(bench.amend(third, &manifest_of(third, 0), &manifest_of(third, 1)), Ok(IndexReply::Amended));
 }
 
 #[test]
@@ -448,7 +526,7 @@ fn what_is_shared_stays_where_it_is_while_that_is_decided() {
     let first = bench.open("k");
     bench.commit("k", first, Condition::Always).unwrap();
     let second = bench.open("k");
-    let [was, manifest] = [first.0.to_le_bytes().to_vec(), b"elsewhere".to_vec()];
+    let [was, manifest] = [manifest_of(first, 0), manifest_of(first, 1)];
     let amend = IndexRequest::Amend { version: first, was: base::checksum(&was), manifest };
     // The patch comes first: the other one is to ask again, and is then refused.
     let patched = bench.ask(patch("k", second, (first, base::checksum(&was)), vec![share(first, &[(0, 1)])]));
@@ -458,9 +536,8 @@ fn what_is_shared_stays_where_it_is_while_that_is_decided() {
     assert_eq!(bench.call(amend), Err(IndexError::NotAsExpected));
     // The other one comes first: the patch is to ask again, and learns that something was moved.
     let third = bench.open("k");
-    let was = base::checksum(&second.0.to_le_bytes());
-    let amended =
-        bench.ask(IndexRequest::Amend { version: second, was, manifest: second.0.to_le_bytes().repeat(2) });
+    let was = base::checksum(&manifest_of(second, 0));
+    let amended = bench.ask(IndexRequest::Amend { version: second, was, manifest: manifest_of(second, 1) });
     let ask = patch("k", third, (second, was), vec![share(first, &[(0, 1)])]);
     let busy = bench.ask(ask.clone());
     assert_eq!(bench.answers[&busy], Err(IndexError::Busy));
@@ -536,7 +613,7 @@ fn what_an_interrupted_put_has_stored_is_kept_and_becomes_part_of_a_later_versio
     };
     let commit = |bench: &mut Bench, key, version: ObjectVersion, parts: &[ObjectVersion]| {
         let parts = parts.iter().map(|part| share(*part, &[(0, 2)])).collect();
-        let manifest = version.0.to_le_bytes().to_vec();
+        let manifest = manifest_of(version, 0);
         let condition = Condition::Always;
         bench.call(IndexRequest::Commit { name: named(key), condition, info: info(version), manifest, parts })
     };
@@ -589,7 +666,7 @@ fn what_an_interrupted_patch_has_stored_becomes_part_of_the_next_one_beside_what
         version
     };
     let base = visible(&mut bench);
-    let was = base::checksum(&base.0.to_le_bytes());
+    let was = base::checksum(&manifest_of(base, 0));
     let patch_with =
         |version, part: ObjectVersion| match patch("k", version, (base, was), vec![share(base, &[(0, 1)])]) {
             IndexRequest::Patch { name, base, was, shares, info, manifest, .. } => {
@@ -700,7 +777,7 @@ proptest! {
                         1 => Condition::Absent,
                         _ => Condition::Is(opened[at % 7 % opened.len()].1),
                     };
-                    let manifest = version.0.to_le_bytes().to_vec();
+                    let manifest = manifest_of(version, 0);
                     let name_of = named(key(name));
                     let parts = parts_of(&opened, name, version, parts);
                     shares.entry(version).or_default().extend(parts.iter().map(|part| part.version));
@@ -716,8 +793,7 @@ proptest! {
                 Step::Look(name) => drop(bench.ask(IndexRequest::Look { name: named(key(name)) })),
                 Step::Amend { opened: at, times } if !opened.is_empty() => {
                     let version = opened[at % opened.len()].1;
-                    let manifest = |times: u8| [&version.0.to_le_bytes()[..], &vec![1; usize::from(times)]].concat();
-                    let (was, manifest) = (base::checksum(&manifest(times)), manifest(times + 1));
+                    let (was, manifest) = (base::checksum(&manifest_of(version, times)), manifest_of(version, times + 1));
                     bench.ask(IndexRequest::Amend { version, was, manifest });
                 }
                 Step::Patch { opened: at, parts } if !opened.is_empty() => {

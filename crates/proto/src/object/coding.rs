@@ -4,6 +4,7 @@ use super::access::Place;
 use base::BrickId;
 use code::fountain::{Lt, Peeling, Precoded, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
+use wire::{DecodeError, Reader, Wire, Writer};
 
 /// The code of a segment. Symbols are numbered; those below [`Coding::blocks`] are the blocks themselves, but under `lt`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,9 +12,16 @@ pub enum Coding {
     /// Symbol `i` is block `i` modulo the number of blocks: stripes, and copies of them.
     Copies { blocks: u32 },
     /// See [`Precoded`].
-    Precoded { blocks: u32, seed: u16 },
+    Precoded(Systematic),
     /// The code of the RobuSTore paper; see [`Lt`].
     Lt { blocks: u32, seed: u64, decoder: LtDecoder },
+}
+
+/// A [`Precoded`] code whose symbols give its source back. There is no value for any other seed: whoever makes symbols counts on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Systematic {
+    blocks: u32,
+    seed: u16,
 }
 
 /// How the blocks of `lt` come back. Who puts must know: what is stored is to give the blocks back to whoever reads them so.
@@ -33,16 +41,48 @@ pub(crate) enum Coder {
     Lt(Box<Lt>, LtDecoder),
 }
 
+/// Stored segments have at most so many blocks (see `manifest::Plan`).
+pub(super) const STORED_BLOCKS_MAX: u32 = 64;
+
+/// The seeds that [`Precoded::new`] finds for 1, 2, ... blocks. To find one takes long, and a manifest may name thousands.
+#[rustfmt::skip]
+const SEEDS: [u16; STORED_BLOCKS_MAX as usize] = [
+    0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 1,
+    0, 1, 0, 1, 0, 3, 0, 0, 1, 1, 0, 0, 1, 1, 1, 4, 4, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
+];
+
+impl Systematic {
+    /// Panics where there is no such code, as [`Precoded::new`] does.
+    fn new(blocks: u32) -> Systematic {
+        let seed = Systematic::stored_seed(blocks).unwrap_or_else(|| Precoded::new(blocks).seed());
+        Systematic { blocks, seed }
+    }
+
+    /// The seed of every stored segment that has so many blocks.
+    fn stored_seed(blocks: u32) -> Option<u16> {
+        SEEDS.get(blocks.checked_sub(1)? as usize).copied()
+    }
+
+    pub fn blocks(self) -> u32 {
+        self.blocks
+    }
+
+    pub fn code(self) -> Precoded {
+        Precoded::with_seed(self.blocks, self.seed)
+    }
+}
+
 impl Coding {
     /// A precoded code of so many blocks.
     pub fn precoded(blocks: u32) -> Coding {
-        Coding::Precoded { blocks, seed: Precoded::new(blocks).seed() }
+        Coding::Precoded(Systematic::new(blocks))
     }
 
     /// How many blocks a segment has.
     pub fn blocks(self) -> u32 {
         match self {
-            Coding::Copies { blocks } | Coding::Precoded { blocks, .. } | Coding::Lt { blocks, .. } => blocks,
+            Coding::Copies { blocks } | Coding::Lt { blocks, .. } => blocks,
+            Coding::Precoded(code) => code.blocks,
         }
     }
 
@@ -55,12 +95,45 @@ impl Coding {
     pub(crate) fn coder(self, symbols: u32) -> Coder {
         match self {
             Coding::Copies { blocks } => Coder::Copies { blocks },
-            Coding::Precoded { blocks, seed } => Coder::Precoded(Precoded::with_seed(blocks, seed)),
+            Coding::Precoded(code) => Coder::Precoded(code.code()),
             Coding::Lt { blocks, seed, decoder } => {
                 let mut code = Lt::new(blocks, seed);
                 code.extend_to(symbols);
                 Coder::Lt(Box::new(code), decoder)
             }
+        }
+    }
+}
+
+/// As manifests have it. What nobody stores is not read: the code `lt` is for experiments, and a seed other than the one that is found for so many
+/// blocks may give nothing back.
+impl Wire for Coding {
+    fn encode(&self, out: &mut Writer<'_>) {
+        match *self {
+            Coding::Copies { blocks } => {
+                out.push(0);
+                blocks.encode(out);
+            }
+            Coding::Precoded(Systematic { blocks, seed }) => {
+                out.push(1);
+                blocks.encode(out);
+                seed.encode(out);
+            }
+            Coding::Lt { .. } => out.push(2),
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Coding, DecodeError> {
+        match (u8::decode(reader)?, u32::decode(reader)?) {
+            (0, blocks @ 1..=STORED_BLOCKS_MAX) => Ok(Coding::Copies { blocks }),
+            (1, blocks) => {
+                let seed = u16::decode(reader)?;
+                match Systematic::stored_seed(blocks) == Some(seed) {
+                    true => Ok(Coding::Precoded(Systematic { blocks, seed })),
+                    false => Err(DecodeError::OutOfRange { what: "the code of a segment" }),
+                }
+            }
+            (0, _) => Err(DecodeError::OutOfRange { what: "the number of a segment's blocks" }),
+            (tag, _) => Err(DecodeError::UnknownTag { what: "code of a segment", tag }),
         }
     }
 }
@@ -155,7 +228,11 @@ fn choices(stored: &[Place], losses: usize) -> Vec<Vec<BrickId>> {
                 .last()
                 .map_or(0, |last| bricks.iter().position(|brick| brick == last).map_or(0, |at| at + 1));
             let choice = choice.clone();
-            bricks[behind..].iter().map(move |brick| [&choice[..], &[*brick]].concat()).collect::<Vec<_>>()
+            bricks[behind..]
+                .iter()
+                .take(CHOICES_MAX)
+                .map(move |brick| [&choice[..], &[*brick]].concat())
+                .collect::<Vec<_>>()
         };
         choices = choices.iter().flat_map(longer).take(CHOICES_MAX).collect();
     }
@@ -312,6 +389,37 @@ mod tests {
         assert_eq!(choices(&stored, 4), [[three, two, one]]);
         let many: Vec<Place> = (0..100).map(|symbol| (symbol, BrickId(symbol))).collect();
         assert_eq!(choices(&many, 3).len(), CHOICES_MAX);
+    }
+
+    /// What is stored must be read by every later release.
+    #[test]
+    fn the_seeds_of_stored_codes_are_those_that_are_found() {
+        let found: Vec<u16> = (1..=STORED_BLOCKS_MAX).map(|blocks| Precoded::new(blocks).seed()).collect();
+        assert_eq!(found, SEEDS);
+    }
+
+    #[test]
+    fn a_code_without_its_source_is_not_read() {
+        let of = |tag: u8, blocks: u32, seed: u16| {
+            Coding::from_bytes(&[&[tag][..], &blocks.to_le_bytes(), &seed.to_le_bytes()].concat())
+        };
+        assert_eq!(Coding::from_bytes(&Coding::precoded(21).to_bytes()), Ok(Coding::precoded(21)));
+        let (mut accepted, mut without) = (0, 0);
+        for seed in 0..2000 {
+            let has_its_source =
+                Precoded::with_seed(21, seed).schedule(&(0..21).collect::<Vec<u32>>(), &[]).is_ok();
+            without += u32::from(!has_its_source);
+            accepted += u32::from(of(1, 21, seed).is_ok());
+            assert!(
+                has_its_source || of(1, 21, seed).is_err(),
+                "seed {seed} would end whoever makes a symbol"
+            );
+        }
+        assert!(accepted == 1 && without > 0, "{accepted} seeds are read, {without} give nothing back");
+        assert!(of(1, 0, 0).is_err() && of(1, 65, 0).is_err() && of(1, u32::MAX, 0).is_err());
+        assert!(
+            Coding::from_bytes(&[0, 0, 0, 0, 0]).is_err() && Coding::from_bytes(&[2, 9, 0, 0, 0]).is_err()
+        );
     }
 
     #[test]

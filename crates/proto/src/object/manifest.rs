@@ -1,26 +1,30 @@
 //! How an object is cut into segments, and where they are.
 
 use super::access::Place;
-use super::coding::{Coder, Coding, LtDecoder, enough};
+use super::coding::{Coder, Coding, LtDecoder, STORED_BLOCKS_MAX, enough};
 use super::doubt::Expected;
 use base::{BLOCK, Checksum, ObjectVersion, Payload};
 use std::collections::BTreeMap;
-use wire::{DecodeError, FragmentId, Reader, SegmentSpan, Share, Wire, Writer, wire_enum, wire_struct};
+use wire::{DecodeError, FragmentId, Reader, SegmentSpan, Share, Wire, Writer, wire_struct};
 
 /// A segment has at most so many bytes: what is put or read is in memory a segment at a time.
 pub const SEGMENT_BYTES: usize = 32 << 20;
 /// Up to this size a segment is kept in copies: a code would cut it into pieces that cost a disk more than they save.
 const COPIES_MAX_BYTES: usize = 512 << 10;
 /// Larger segments have so many blocks at least, so that what is kept beyond them is a small part, and so many at most.
-const BLOCKS: core::ops::RangeInclusive<usize> = 16..=64;
+const BLOCKS: core::ops::RangeInclusive<usize> = 16..=STORED_BLOCKS_MAX as usize;
 /// What a disk gives to a fragment at a time.
 const SLOT_BYTES: usize = 64 << 10;
 
 /// No object has more redundancy, in percent: where bricks were that different the slowest ones would hardly be of use.
 pub const REDUNDANCY_MAX: u32 = 900;
 
-/// No object survives the loss of more bricks: a manifest that says so is damaged.
-const LOSSES_MAX: u32 = 1000;
+/// No object is put to survive the loss of more bricks: a manifest that says so is damaged. What is left after losses is tried choice by choice, which
+/// takes the longer the more may be lost.
+pub const LOSSES_MAX: u32 = 100;
+
+/// The most fragments of a segment. With [`LOSSES_MAX`] on as few bricks as that takes there are about 7,000, and as many again after many repairs.
+const PLACES_MAX: usize = 1 << 14;
 
 /// Where an object is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -46,9 +50,6 @@ pub struct SegmentRecord {
     /// Another number whenever a brick is to give back what it has of the segment, as nobody is to look for it there any more. Zero at first.
     pub mark: u64,
 }
-
-wire_enum!(Coding { 0 => Copies { blocks }, 1 => Precoded { blocks, seed }, 2 => Lt { blocks, seed, decoder } });
-wire_enum!(LtDecoder { 0 => Peeling, 1 => Solving });
 
 /// What manifests begin with whose segments have versions and checksums. The first ones began with the number of segments.
 const WITH_VERSIONS: u32 = u32::MAX;
@@ -92,7 +93,7 @@ impl Wire for Manifest {
             for segment in segments.iter_mut().filter(|_| count == WITH_MARKS) {
                 segment.mark = Wire::decode(reader)?;
             }
-            return Ok(Manifest { segments, losses });
+            return Manifest { segments, losses }.if_sound();
         }
         let mut segments = Vec::new();
         for _ in 0..count {
@@ -100,10 +101,10 @@ impl Wire for Manifest {
             let version = ObjectVersion::default();
             let checksum = None;
             let record = SegmentRecord { version, bytes, checksum, coding, symbol_blocks, places, mark: 0 };
-            segments.push(record);
+            segments.push(record.if_sound()?);
         }
         let losses = if reader.left() > 0 { Wire::decode(reader)? } else { 0 };
-        Ok(Manifest { segments, losses })
+        Manifest { segments, losses }.if_sound()
     }
 }
 
@@ -118,7 +119,7 @@ impl Wire for SegmentRecord {
         self.places.encode(out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<SegmentRecord, DecodeError> {
-        Ok(SegmentRecord {
+        let record = SegmentRecord {
             version: Wire::decode(reader)?,
             bytes: Wire::decode(reader)?,
             checksum: Wire::decode(reader)?,
@@ -126,7 +127,8 @@ impl Wire for SegmentRecord {
             symbol_blocks: Wire::decode(reader)?,
             places: Wire::decode(reader)?,
             mark: 0,
-        })
+        };
+        record.if_sound()
     }
 }
 
@@ -175,10 +177,20 @@ impl Manifest {
                 segment.version = of;
             }
         }
-        let is_sound = manifest.segments.len() <= FragmentId::SEGMENTS as usize
-            && manifest.losses <= LOSSES_MAX
-            && manifest.segments.iter().all(SegmentRecord::is_sound);
-        if is_sound { Ok(manifest) } else { Err(DecodeError::OutOfRange { what: "segment of an object" }) }
+        Ok(manifest)
+    }
+
+    /// What is decoded is checked here, and segment by segment: nobody who has a manifest need look again.
+    fn if_sound(self) -> Result<Manifest, DecodeError> {
+        match () {
+            () if self.segments.len() > FragmentId::SEGMENTS as usize => {
+                Err(DecodeError::OutOfRange { what: "the number of an object's segments" })
+            }
+            () if self.losses > LOSSES_MAX => {
+                Err(DecodeError::OutOfRange { what: "the losses that an object survives" })
+            }
+            () => Ok(self),
+        }
     }
 
     pub fn bytes(&self) -> u64 {
@@ -257,11 +269,17 @@ impl SegmentRecord {
         self.coding.coder(own.chain(symbols.iter().copied()).max().unwrap_or(0))
     }
 
+    fn if_sound(self) -> Result<SegmentRecord, DecodeError> {
+        if self.is_sound() { Ok(self) } else { Err(DecodeError::OutOfRange { what: "segment of an object" }) }
+    }
+
     /// Whether there can be such a segment.
-    pub(super) fn is_sound(&self) -> bool {
+    fn is_sound(&self) -> bool {
         let room = u64::from(self.coding.blocks()) * u64::from(self.symbol_blocks) * BLOCK as u64;
         let is_symbol = |(symbol, _): &Place| *symbol < FragmentId::INDEXES;
         self.coding.is_valid()
+            && FragmentId::is_version(self.version)
+            && self.places.len() <= PLACES_MAX
             && self.places.iter().all(is_symbol)
             && (1..=FragmentId::BLOCKS_MAX).contains(&self.symbol_blocks)
             && (1..=SEGMENT_BYTES as u32).contains(&self.bytes)

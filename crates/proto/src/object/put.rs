@@ -184,7 +184,7 @@ impl Putting {
         let mut ready = Ready::new(&put.placing);
         let as_they_are = match put.coding {
             Coding::Lt { .. } => 0,
-            Coding::Copies { blocks } | Coding::Precoded { blocks, .. } => blocks.min(put.symbols_max()),
+            Coding::Copies { .. } | Coding::Precoded(_) => put.coding.blocks().min(put.symbols_max()),
         };
         ready.extend((0..as_they_are).zip(put.blocks.iter().cloned()));
         let putting = Putting {

@@ -320,8 +320,8 @@ impl Restoring {
         }
         let losses = self.manifest.losses;
         // Of a code whose fragments are as good as each other many are nearly always enough, and that these are was tried when they were made.
-        let are_many = matches!(segment.coding, Coding::Precoded { blocks, .. }
-            if left_of(&segment.places, losses) >= enough(blocks) as usize);
+        let are_many = matches!(segment.coding, Coding::Precoded(code)
+            if left_of(&segment.places, losses) >= enough(code.blocks()) as usize);
         are_many || segment.coder(&[]).survives(&segment.places, losses)
     }
 

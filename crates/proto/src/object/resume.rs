@@ -71,7 +71,7 @@ impl Wire for PutProgress {
         let mut progress = PutProgress::default();
         for _ in 0..u32::decode(reader)? {
             let (segment, record) = (u32::decode(reader)?, SegmentRecord::decode(reader)?);
-            if segment >= FragmentId::SEGMENTS || !record.is_sound() {
+            if segment >= FragmentId::SEGMENTS {
                 return Err(DecodeError::OutOfRange { what: "segment of an object" });
             }
             progress.note(segment, StoredSegment { record, content: Wire::decode(reader)? });

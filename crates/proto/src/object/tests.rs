@@ -547,7 +547,7 @@ fn what_no_segment_can_be_is_refused() {
     let sound = get(Coding::precoded(4), Vec::new(), strategy(true));
     let wrong = [
         Get { segment: FragmentId::SEGMENTS, ..sound.clone() },
-        Get { coding: Coding::Precoded { blocks: 0, seed: 0 }, ..sound.clone() },
+        Get { coding: Coding::Copies { blocks: 0 }, ..sound.clone() },
         Get { symbol_blocks: 0, ..sound.clone() },
         Get { wanted: Some(0..1 << 20), ..sound.clone() },
         Get { places, ..sound },

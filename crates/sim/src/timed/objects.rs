@@ -14,7 +14,7 @@ use super::{Conditions, Placed, Timed, TimedError, policy};
 use crate::world::event::Input;
 use base::{BLOCK, BrickId, NodeId, ObjectVersion, Payload, StreamId, Time};
 use code::Computation;
-use code::fountain::{Lt, Precoded};
+use code::fountain::Lt;
 use core::time::Duration;
 use model::Draw;
 use proto::fair::{Share, Shares};
@@ -526,9 +526,9 @@ fn symbols(put: &Put) -> Vec<Payload> {
             code.extend_to(put.symbols);
             code.encode(&want)
         }
-        Coding::Precoded { blocks, seed } => {
-            let have: Vec<u32> = (0..blocks).collect();
-            Precoded::with_seed(blocks, seed).schedule(&have, &want).expect("a code has its source")
+        Coding::Precoded(code) => {
+            let have: Vec<u32> = (0..code.blocks()).collect();
+            code.code().schedule(&have, &want).expect("a code has its source")
         }
     };
     let sums = Computation::Sums { schedule: Arc::new(schedule), blocks: put.blocks.clone() };
