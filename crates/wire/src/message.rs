@@ -723,8 +723,8 @@ pub enum IoError {
     /// The volume's [`crate::IoTimeout`] is over. A write may have taken effect, or may yet: it is in doubt.
     #[error("not served within the volume's io timeout; a write may have taken effect or not")]
     TimedOut,
-    /// Bytes outside the volume, or a length of zero.
-    #[error("the request is outside the volume")]
+    /// Bytes outside the volume, a length of zero, or more than is read at a time.
+    #[error("the request is outside the volume, or reads more than 32 MiB")]
     OutOfRange,
     /// The bricks are full.
     #[error("no space left on the bricks")]

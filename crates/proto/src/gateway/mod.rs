@@ -3,6 +3,7 @@
 //! [`requests`] cuts I/O into parts and puts answers together, [`metadata`] speaks with the directory,
 //! [`crate::netraid::coordinator`] does the work on groups. This file routes events.
 
+mod allowance;
 mod metadata;
 mod objects;
 mod requests;
@@ -225,6 +226,7 @@ impl Gateway {
             return;
         }
         self.coordinator.count(Counter::GatewayWasPaused);
+        self.requests.forget_waiting(fx);
         // What waited for its turn begins when that before it ends.
         while self.coordinator.abandon_parts(|request| self.requests.is_remote(request)) {
             self.collect(fx);
@@ -239,6 +241,18 @@ impl Gateway {
         self.coordinator.count(Counter::RequestsGivenUpAtTheirVolumesTime);
         // What waited for its turn begins when that before it ends.
         while self.coordinator.abandon_parts(|request| self.requests.is_given_up(request)) {
+            self.collect(fx);
+        }
+        self.requests.end_waiting(fx);
+    }
+
+    /// A client is gone, and what it asked for is of use to nobody.
+    fn on_client_down(&mut self, client: ClientId, fx: &mut Vec<GatewayEffect>) {
+        self.certified.remove(&client);
+        if !self.requests.leave(NodeId::Client(client), fx) {
+            return;
+        }
+        while self.coordinator.abandon_parts(|request| self.requests.is_unwanted(request)) {
             self.collect(fx);
         }
     }
@@ -327,7 +341,7 @@ impl Machine for Gateway {
             }
             GatewayEvent::Up(_) => {}
             GatewayEvent::Down(NodeId::Brick(brick)) => self.coordinator.on_brick_down(brick),
-            GatewayEvent::Down(NodeId::Client(client)) => drop(self.certified.remove(&client)),
+            GatewayEvent::Down(NodeId::Client(client)) => self.on_client_down(client, fx),
             GatewayEvent::Down(_) => {}
             GatewayEvent::Certified { client, stream } => drop(self.certified.insert(client, stream)),
             GatewayEvent::Open { session, name } => {
@@ -385,6 +399,6 @@ impl Machine for Gateway {
     }
 
     fn check(&self, _depth: Depth) {
-        assert!(self.requests.len() <= Requests::MAX, "requests under way are bounded");
+        self.requests.check();
     }
 }

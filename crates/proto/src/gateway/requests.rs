@@ -5,6 +5,7 @@
 //! take turns. A request that is not served within its volume's time is given up: its parts end, what they left in doubt is
 //! settled by whoever meets it, and the answer is an error.
 
+use super::allowance::{Allowance, Arrival, Needs};
 use super::metadata::{Metadata, OpenVolume};
 use super::{Awaited, GatewayEffect, send};
 use crate::distribute::policies::longest_part;
@@ -32,6 +33,12 @@ use wire::{Io, IoError, IoReply, IoTimeout, Message, Scope, Span};
 
 /// Blocks cut into parts at a time.
 const CHUNK_BLOCKS: u64 = 2048;
+/// The most that is read with one request: what travels in one packet, and what NBD clients are told.
+const READ_BYTES_MAX: u64 = wire::frame::PAYLOAD_BYTES_MAX as u64;
+/// What of a volume is looked at for one question about allocation: blocks of which each second one holds data make an answer of two MiB.
+const ALLOCATION_BYTES_MAX: u64 = 1 << 30;
+/// Whatever is asked for takes as much as this.
+const LEAST_BYTES: u64 = 4096;
 /// The most records of a volume that a gateway keeps in a group.
 const RECORDS_MAX: u32 = 32;
 /// Parts under way above which no further chunk begins.
@@ -98,6 +105,8 @@ struct Request {
     begun: Time,
     /// When it is given up.
     due: Option<Time>,
+    /// Whether nobody waits for its answer any more.
+    is_unwanted: bool,
 }
 
 pub(super) struct Requests {
@@ -114,6 +123,7 @@ pub(super) struct Requests {
     /// Sequences of own clients' requests that were given up, and until when they count as unanswered.
     given_up: BTreeSet<(Time, u64)>,
     given_up_remote: GivenUp,
+    allowance: Allowance,
 }
 
 /// Other clients' requests that were given up, and until when a copy of them is not begun again: its client knows by then
@@ -177,7 +187,13 @@ impl Requests {
             due: BTreeSet::new(),
             given_up: BTreeSet::new(),
             given_up_remote: GivenUp::default(),
+            allowance: Allowance::default(),
         }
+    }
+
+    pub(super) fn check(&self) {
+        assert!(self.len() <= Requests::MAX, "requests under way are bounded");
+        self.allowance.check();
     }
 
     /// When the next request is given up.
@@ -292,8 +308,12 @@ impl Requests {
             Io::Write { offset } => (*offset, payload.len() as u64),
             Io::Zero { offset, length } => (*offset, *length),
         };
+        let is_read_too_long = matches!(io, Io::Read { .. }) && length > READ_BYTES_MAX;
         let end = start.checked_add(length).filter(|end| length > 0 && *end <= open.info.size_bytes);
-        let Some(end) = end else { return answer(fx, origin, Err(IoError::OutOfRange), Payload::new()) };
+        let Some(end) = end.filter(|_| !is_read_too_long) else {
+            return answer(fx, origin, Err(IoError::OutOfRange), Payload::new());
+        };
+        let end = if let Io::Allocation { .. } = io { end.min(start + ALLOCATION_BYTES_MAX) } else { end };
         if let Some(stream) = stream {
             coordinator.serve_stream(open.info.family, stream);
         }
@@ -319,13 +339,89 @@ impl Requests {
             error: None,
             begun,
             due,
+            is_unwanted: false,
         };
-        if let Origins::Client { request, .. } = origin {
-            self.remote.insert(request, self.serial);
+        let serial = self.serial;
+        let arrival = match origin {
+            Origins::Session { .. } => Arrival::Begins,
+            Origins::Client { node, .. } => self.allowance.arrive(node, request.needs(serial)),
+        };
+        if arrival == Arrival::Refused {
+            return;
         }
-        self.table.insert(self.serial, request);
-        self.due.extend(due.map(|due| (due, self.serial)));
-        self.cut(coordinator, open, self.serial);
+        if let Origins::Client { request, .. } = origin {
+            self.remote.insert(request, serial);
+        }
+        self.table.insert(serial, request);
+        self.due.extend(due.map(|due| (due, serial)));
+        if arrival == Arrival::Begins {
+            self.cut(coordinator, open, serial);
+        }
+    }
+
+    /// Begins what has waited for its client's turn.
+    fn begin_next(
+        &mut self,
+        coordinator: &mut Coordinator,
+        metadata: &Metadata,
+        fx: &mut Vec<GatewayEffect>,
+    ) {
+        while let Some(serial) = self.allowance.next() {
+            let Some(request) = self.table.get_mut(&serial) else { continue };
+            match metadata.volumes.get(&request.volume) {
+                Some(open) if request.end <= open.info.size_bytes => self.cut(coordinator, open, serial),
+                _ => {
+                    request.error = Some(IoError::NoVolume);
+                    self.end(serial, fx);
+                }
+            }
+        }
+    }
+
+    /// Ends what has waited for its turn until it was given up.
+    pub(super) fn end_waiting(&mut self, fx: &mut Vec<GatewayEffect>) {
+        let is_over = |request: &Request| request.is_given_up() && !request.has_begun();
+        let over: Vec<u64> =
+            self.table.iter().filter(|(_, request)| is_over(request)).map(|(serial, _)| *serial).collect();
+        over.into_iter().for_each(|serial| self.end(serial, fx));
+    }
+
+    /// What clients have asked for and has not begun is let go of, without a word: whoever still wants it asks again.
+    pub(super) fn forget_waiting(&mut self, fx: &mut Vec<GatewayEffect>) {
+        let waits =
+            |request: &Request| matches!(request.origin, Origins::Client { .. }) && !request.has_begun();
+        let mut waiting = Vec::new();
+        for (serial, request) in self.table.iter_mut().filter(|(_, request)| waits(request)) {
+            request.is_unwanted = true;
+            waiting.push(*serial);
+        }
+        waiting.into_iter().for_each(|serial| self.end(serial, fx));
+    }
+
+    /// A client is gone: what it asked for and did not get need not be done for it. What it writes goes on, as somebody may have seen some of it.
+    /// Says whether parts are to be ended.
+    pub(super) fn leave(&mut self, client: NodeId, fx: &mut Vec<GatewayEffect>) -> bool {
+        let is_its =
+            |request: &Request| matches!(request.origin, Origins::Client { node, .. } if node == client);
+        let is_write = |request: &Request| matches!(request.io, Io::Write { .. } | Io::Zero { .. });
+        let its = self.table.iter_mut().filter(|(_, request)| is_its(request));
+        let mut waiting = Vec::new();
+        let mut any = false;
+        for (serial, request) in its.filter(|(_, request)| !is_write(request) || !request.has_begun()) {
+            request.is_unwanted = true;
+            request.error = Some(IoError::NoVolume);
+            match request.has_begun() {
+                true => any = true,
+                false => waiting.push(*serial),
+            }
+        }
+        waiting.into_iter().for_each(|serial| self.end(serial, fx));
+        any
+    }
+
+    /// Whether nobody waits for a request any more, and it changes nothing.
+    pub(super) fn is_unwanted(&self, serial: u64) -> bool {
+        self.table.get(&serial).is_some_and(|request| request.is_unwanted)
     }
 
     /// The identifier under which bricks remember the request, and below which they may forget.
@@ -399,7 +495,10 @@ impl Requests {
         let cut_all = request.next >= request.end.div_ceil(BLOCK_U64) || request.error.is_some();
         match open {
             Some(open) if !cut_all => self.cut(coordinator, open, serial),
-            _ if request.under_way == 0 => self.end(serial, fx),
+            _ if request.under_way == 0 => {
+                self.end(serial, fx);
+                self.begin_next(coordinator, metadata, fx);
+            }
             _ => {}
         }
     }
@@ -428,8 +527,12 @@ impl Requests {
             self.due.remove(&(due, serial));
         }
         match request.origin {
-            Origins::Client { request: id, .. } => {
+            Origins::Client { request: id, node, .. } => {
                 self.remote.remove(&id);
+                self.allowance.end(node, request.needs(serial));
+                if request.is_unwanted {
+                    return;
+                }
                 if let Some(due) = request.due.filter(|_| request.is_given_up()) {
                     self.given_up_remote.insert(id, due + GIVEN_UP_KEPT);
                 }
@@ -482,6 +585,19 @@ struct WritePart {
 }
 
 impl Request {
+    fn needs(&self, serial: u64) -> Needs {
+        let bytes = match self.io {
+            Io::Read { .. } | Io::Write { .. } => self.end - self.start,
+            Io::Zero { .. } | Io::Allocation { .. } => 0,
+        };
+        Needs { serial, bytes: bytes.max(LEAST_BYTES), content_bytes: self.payload.len() as u64 }
+    }
+
+    /// Whether it does not wait for its client's turn any more.
+    fn has_begun(&self) -> bool {
+        self.next > self.start / BLOCK_U64
+    }
+
     /// Parts of the blocks in `range`, with the operations that do them.
     fn cut_chunk(&self, cut: &Cut<'_>, range: core::ops::Range<u64>, begun: &mut Begun) {
         let open = cut.open;

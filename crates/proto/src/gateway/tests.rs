@@ -2,8 +2,8 @@
 
 use super::{Awaited, Gateway, GatewayConfig, GatewayEffect, GatewayEvent, PAUSED, Serves};
 use base::{
-    BLOCK, BrickId, ClientId, GatewayId, GroupId, Machine, NodeId, Payload, RequestId, Stamp, StreamId, Time,
-    ViewNumber, VolumeId,
+    BLOCK, BrickId, ClientId, Depth, GatewayId, GroupId, Machine, NodeId, Payload, RequestId, Stamp,
+    StreamId, Time, ViewNumber, VolumeId,
 };
 use core::time::Duration;
 use wire::{
@@ -512,4 +512,42 @@ fn a_request_tells_at_whom_it_waits_since_when_and_who_refused_it() {
     let client = ClientId(5);
     let other = Awaited::Client(RequestId { client, sequence: 1 });
     assert_eq!(play.gateway.describe(other), ["it has no such request, or has answered it"]);
+}
+
+/// Found from outside: one message asked for 4 GiB, which the gateway then held, and forty held 7.5 GiB after their client was gone.
+#[test]
+fn what_clients_ask_for_is_bounded_and_let_go_of_when_they_are_gone() {
+    let mut play = Play::new(&[info(VOLUME, "v")]);
+    let client = NodeId::Client(ClientId(77));
+    let ask = |play: &mut Play, sequence, io| {
+        let id = RequestId { client: ClientId(77), sequence };
+        let service = Service::default();
+        play.hear(client, Message::Request { id, floor: 1, volume: VOLUME, io, service });
+    };
+    let blocks = |questions: &[(NodeId, u64, Span)]| -> u64 {
+        questions.iter().map(|(_, _, span)| u64::from(span.count)).sum()
+    };
+    ask(&mut play, 1, Io::Read { offset: 0, length: u32::MAX });
+    let refused = Message::Reply { sequence: 1, result: Err(IoError::OutOfRange) };
+    assert_eq!(play.sent(), [(client, refused)]);
+    ask(&mut play, 2, Io::Read { offset: 0, length: (32 << 20) + 1 });
+    assert!(play.questions().is_empty());
+    for sequence in 3..43 {
+        ask(&mut play, sequence, Io::Read { offset: 0, length: 32 << 20 });
+    }
+    let asked = blocks(&play.questions());
+    assert!((1..=(64 << 20) / BLOCK as u64).contains(&asked), "{asked} blocks are asked for at once");
+    assert_eq!(play.gateway.requests_under_way(), 40);
+    // Another client has its share all the same.
+    let other = ClientId(78);
+    let (id, io) = (RequestId { client: other, sequence: 1 }, Io::Read { offset: 0, length: 4096 });
+    play.hear(
+        NodeId::Client(other),
+        Message::Request { id, floor: 1, volume: VOLUME, io, service: Service::default() },
+    );
+    assert_eq!(blocks(&play.questions()), 1);
+    play.step(GatewayEvent::Down(client));
+    assert_eq!(play.gateway.requests_under_way(), 1, "nobody waits for the others");
+    assert!(play.sent().iter().all(|(to, _)| *to != client), "what is let go of is not answered");
+    play.gateway.check(Depth::Deep);
 }
