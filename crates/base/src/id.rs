@@ -35,6 +35,25 @@ id!(
     /// One run of a client (an `attach` process, or a gateway acting for its plain NBD clients).
     ClientId(u64), "client-"
 );
+/// Who may change a cluster is known wherever an id is: the transport lets only those have an operator's id who have an operator's certificate.
+impl ClientId {
+    /// So many that hardly any id which an earlier release draws begins with them.
+    const OPERATOR: u64 = 0xffff << 48;
+
+    /// An operator's id of these bits.
+    pub const fn operator(drawn: u64) -> ClientId {
+        ClientId(drawn | ClientId::OPERATOR)
+    }
+
+    /// The id of any other client.
+    pub const fn plain(drawn: u64) -> ClientId {
+        ClientId(drawn & u64::MAX >> 2)
+    }
+
+    pub const fn is_operator(self) -> bool {
+        self.0 & ClientId::OPERATOR == ClientId::OPERATOR
+    }
+}
 id!(
     /// A volume. Never used again after the volume is deleted.
     VolumeId(u64), "volume-"

@@ -4,8 +4,8 @@ use crate::address::Address;
 use crate::clock::Clock;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::draw_id;
-use crate::{AdminOptions, HostError};
-use base::{ClientId, NodeId, Time};
+use crate::{AdminOptions, HostError, identity};
+use base::{NodeId, Time};
 use mio::{Events, Poll};
 use std::io;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// [`HostError::Admin`] when the directory refuses; [`HostError::Timeout`] when it does not answer.
 pub fn admin_call(options: &AdminOptions, request: AdminRequest) -> Result<AdminReply, HostError> {
     let poll = Poll::new().map_err(crate::error::system("epoll"))?;
-    let me = NodeId::Client(ClientId(draw_id()));
+    let me = NodeId::Client(identity::of_command(&options.node.security, draw_id())?);
     let peers = Peers::new(me, options.node.cluster, &options.node.security, poll.registry(), draw_id())?;
     let clock = Clock::start();
     let start = clock.now();

@@ -7,8 +7,8 @@ use crate::nbd_server::{FrontEvent, NbdServer};
 use crate::slots::Slots;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
-use crate::{AttachOptions, HostError, NbdOptions, OnReady, Ready, Shutdown};
-use base::{ClientId, NodeId, Payload, Time};
+use crate::{AttachOptions, HostError, NbdOptions, OnReady, Ready, Shutdown, identity};
+use base::{NodeId, Payload, Time};
 use proto::client::{Client, ClientConfig, ClientEffect, ClientEvent};
 use std::collections::VecDeque;
 use wire::{AdminError, Io, VolumeInfo};
@@ -26,8 +26,8 @@ pub fn run_attach(
     on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
     let core = Core::new(shutdown)?;
-    let id = ClientId(draw_id());
     let node = &options.node;
+    let id = identity::of_client(&node.security, draw_id())?;
     let mut peers = Peers::new(NodeId::Client(id), node.cluster, &node.security, core.registry(), draw_id())?;
     let directory: Address = options.directory.parse()?;
     let now = core.clock.now();
@@ -66,6 +66,7 @@ struct AttachRole {
 
 impl Role for AttachRole {
     type Machine = Client;
+    const ROLE: proto::admission::Role = proto::admission::Role::Client;
 
     fn peer_event(event: PeerEvent) -> Option<ClientEvent> {
         Some(match event {

@@ -211,6 +211,7 @@ struct Full {
 
 impl Role for BrickRole<'_> {
     type Machine = BrickNode;
+    const ROLE: proto::admission::Role = proto::admission::Role::Brick;
 
     fn peer_event(event: PeerEvent) -> Option<Event> {
         Some(match event {

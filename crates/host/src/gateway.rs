@@ -8,6 +8,7 @@ use crate::turn::{Core, Driver, Role, WORKERS, World, draw_id};
 use crate::workers::Workers;
 use crate::{
     AttachOptions, GatewayOptions, HostError, NbdOptions, NodeOptions, OnReady, Ready, Security, Shutdown,
+    identity,
 };
 use base::{BrickId, GatewayId, NodeId, Time};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
@@ -79,7 +80,7 @@ impl System {
         shutdown: &Shutdown,
     ) -> Result<System, HostError> {
         let core = Core::new(shutdown)?;
-        let id = GatewayId(draw_id());
+        let id = identity::of_gateway(&node.security, draw_id())?;
         let mut peers =
             Peers::new(NodeId::Gateway(id), node.cluster, &node.security, core.registry(), draw_id())?;
         let directory: Address = directory.parse()?;
@@ -167,6 +168,7 @@ pub(crate) fn event_of(event: PeerEvent) -> GatewayEvent {
 
 impl Role for GatewayRole {
     type Machine = Gateway;
+    const ROLE: proto::admission::Role = proto::admission::Role::Gateway;
 
     fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
         Some(event_of(event))

@@ -18,8 +18,9 @@
 //! `HOST:PORT`, `tcp:HOST:PORT` or `unix:/path`; port 0 draws one, and [`Ready`] tells which.
 //!
 //! Certificates name roles by DNS names: `brick-3.bricks.brickwork`, `directory.brickwork`, `gateway.brickwork`,
-//! `client.brickwork` (administrators and `attach`). A certificate is used both as a server's and as a client's. A client's may
-//! also name the stream of its requests: `stream-12.streams.brickwork` ([`stream_name`], [`stream_named_by`]).
+//! `client.brickwork` (`attach`, and commands that change nothing). A certificate is used both as a server's and as a client's. An operator's names
+//! `operator.brickwork` as well, and a client's may name the stream of its requests: `stream-12.streams.brickwork` ([`stream_name`],
+//! [`stream_named_by`]). The ids of gateways and clients follow from their certificates ([`identity`]).
 //!
 //! # What a request costs
 //!
@@ -59,6 +60,7 @@ mod format;
 mod framing;
 mod full_file_system;
 mod gateway;
+pub mod identity;
 mod metrics;
 mod nbd_server;
 mod objects;
@@ -90,4 +92,4 @@ pub use options::{
 pub use proto::distribute::claim::estimate::Calibration;
 pub use recount::{Told, run_recount, write_store};
 pub use shutdown::Shutdown;
-pub use tls::{stream_name, stream_named_by};
+pub use tls::{OPERATOR_NAME, is_operators, stream_name, stream_named_by};

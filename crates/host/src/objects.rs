@@ -71,6 +71,7 @@ struct ObjectRole<'a, U> {
 
 impl<U: ObjectUser> Role for ObjectRole<'_, U> {
     type Machine = Gateway;
+    const ROLE: proto::admission::Role = proto::admission::Role::Gateway;
 
     fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
         Some(event_of(event))

@@ -145,6 +145,7 @@ struct RecountRole<F> {
 
 impl<F: FnMut(&Told) -> bool> Role for RecountRole<F> {
     type Machine = Told;
+    const ROLE: proto::admission::Role = proto::admission::Role::Directory;
 
     fn peer_event(event: PeerEvent) -> Option<DirectoryEvent> {
         event_of(event)

@@ -32,6 +32,10 @@ impl<T> Slots<T> {
         self.free.last().copied().unwrap_or(self.values.len())
     }
 
+    pub(crate) fn get(&self, slot: usize) -> Option<&T> {
+        self.values.get(slot)?.as_ref()
+    }
+
     pub(crate) fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
         self.values.get_mut(slot)?.as_mut()
     }

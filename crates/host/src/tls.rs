@@ -1,7 +1,7 @@
 //! TLS with certificates in both directions, by the cluster's own authority (rustls; TLS 1.3 only). Who is accepted is decided here;
 //! what a refused stranger meets is in `transport::connection`, and how refusals are counted and logged in `refusals`.
 
-use crate::{HostError, TlsFiles};
+use crate::{HostError, Security, TlsFiles, identity};
 use base::{NodeId, StreamId};
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::{CryptoProvider, ring};
@@ -13,9 +13,16 @@ use rustls::{
 };
 use std::path::Path;
 use std::sync::Arc;
+use wire::Version;
 
 /// Plain bytes that may wait inside a connection to be encrypted, or encrypted to be sent.
 const BUFFERED_BYTES_MAX: usize = 256 << 10;
+
+/// What the certificates of clients name, and those of operators beside it.
+const CLIENT_NAME: &str = "client.brickwork";
+pub const OPERATOR_NAME: &str = "operator.brickwork";
+/// Names in this domain are the cluster's own.
+const DOMAIN: &str = ".brickwork";
 
 /// Names in this domain say to which stream the requests of a certificate's owner belong.
 const STREAMS_DOMAIN: &str = "streams.brickwork";
@@ -54,22 +61,52 @@ impl TlsConfigs {
     }
 }
 
-/// The name in the certificate of `node`. Gateways and clients draw their ids anew for each run, so that only their role is named.
+/// The certificate under which a node runs; none in a cluster without certificates.
+pub(crate) fn own_certificate(security: &Security) -> Result<Option<CertificateDer<'static>>, HostError> {
+    let Security::Tls(files) = security else { return Ok(None) };
+    Ok(load_certificates(&files.cert)?.into_iter().next())
+}
+
+/// The name in the certificate of `node`. The ids of gateways' and clients' runs follow from the certificate (see [`crate::identity`]), so that only
+/// their role is named.
 pub(crate) fn certificate_name(node: NodeId) -> ServerName<'static> {
     let name = match node {
         NodeId::Directory => "directory.brickwork".to_owned(),
         NodeId::Brick(id) => format!("{id}.bricks.brickwork"),
         NodeId::Gateway(_) => "gateway.brickwork".to_owned(),
-        NodeId::Client(_) => "client.brickwork".to_owned(),
+        NodeId::Client(id) if id.is_operator() => OPERATOR_NAME.to_owned(),
+        NodeId::Client(_) => CLIENT_NAME.to_owned(),
     };
     ServerName::try_from(name).expect("a valid DNS name")
 }
 
-/// Whether the certificate that the other side has shown (and that was verified) names `node`.
-pub(crate) fn names(connection: &Connection, node: NodeId) -> bool {
+/// Whether the certificate that the other side has shown (and that was verified) names `node`, which speaks `version`.
+pub(crate) fn names(connection: &Connection, node: NodeId, version: Version) -> bool {
     let Some([certificate, ..]) = connection.peer_certificates() else { return false };
+    is_named(certificate, &certificate_name(node))
+        && (version < identity::SINCE || identity::may_be(certificate, node))
+}
+
+/// Whether an NBD client may use the certificate that it has shown: it is that of a client or an operator, or of an authority that knows nothing of the
+/// cluster's names. The cluster's own daemons have no business at an NBD server.
+pub(crate) fn is_of_a_client(connection: &Connection) -> bool {
+    let Some([certificate, ..]) = connection.peer_certificates() else { return false };
+    let Ok(entity) = webpki::EndEntityCert::try_from(certificate) else { return false };
+    let mut own = entity.valid_dns_names().filter(|name| name.ends_with(DOMAIN)).peekable();
+    own.peek().is_none() || own.any(|name| name == CLIENT_NAME)
+}
+
+/// Whether a certificate (DER) is an operator's.
+pub fn is_operators(certificate: &[u8]) -> bool {
+    is_named(
+        &CertificateDer::from(certificate),
+        &ServerName::try_from(OPERATOR_NAME).expect("a valid DNS name"),
+    )
+}
+
+fn is_named(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
     webpki::EndEntityCert::try_from(certificate)
-        .is_ok_and(|entity| entity.verify_is_valid_for_subject_name(&certificate_name(node)).is_ok())
+        .is_ok_and(|entity| entity.verify_is_valid_for_subject_name(name).is_ok())
 }
 
 /// The name by which a certificate says that the requests of its owner belong to a stream. Only the authority gives it.

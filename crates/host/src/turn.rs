@@ -7,11 +7,13 @@ use crate::address::Address;
 use crate::buffer::trim_pool;
 use crate::clock::Clock;
 use crate::metrics::Meter;
+use crate::refusals::refused;
 use crate::transport::{self, PeerEvent, Peers};
 use crate::{HostError, Shutdown, refusals};
 use base::{Machine, Time};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
+use proto::admission::{self, admit_anyone};
 use std::io;
 use std::time::Duration;
 
@@ -33,6 +35,8 @@ const FAREWELL_MAX: Duration = Duration::from_secs(3);
 /// What makes a daemon differ from the others: its machine's events and effects, and what it has beside peers.
 pub(crate) trait Role {
     type Machine: Machine;
+    /// What the machine is to others.
+    const ROLE: admission::Role;
 
     /// A peer's event as the machine's; `None` when the machine does not care.
     fn peer_event(event: PeerEvent) -> Option<Event<Self>>;
@@ -118,7 +122,7 @@ impl<R: Role> World<'_, R> {
     /// As [`World::learn`], of an address that was read before.
     pub(crate) fn learn_at(&mut self, node: base::NodeId, address: &Address) {
         let inbox = &mut *self.inbox;
-        self.peers.learn(node, address, self.now, &mut |event| inbox.extend(R::peer_event(event)));
+        self.peers.learn(node, address, self.now, &mut |event| inbox.extend(looked_at::<R>(event)));
     }
 }
 
@@ -245,13 +249,13 @@ impl<R: Role> Driver<R> {
                 // It wakes the loop; every turn takes what was computed.
                 WORKERS => {}
                 Token(number) if number / transport::TOKENS == 1 => {
-                    self.peers.ready(event, now, &mut |event| inbox.extend(R::peer_event(event)));
+                    self.peers.ready(event, now, &mut |event| inbox.extend(looked_at::<R>(event)));
                 }
                 _ => self.role.ready(event, &mut World { now, peers: &mut self.peers, inbox }),
             }
         }
-        self.peers.read_on(now, &mut |event| inbox.extend(R::peer_event(event)));
-        self.peers.tick(now, &mut |event| inbox.extend(R::peer_event(event)));
+        self.peers.read_on(now, &mut |event| inbox.extend(looked_at::<R>(event)));
+        self.peers.tick(now, &mut |event| inbox.extend(looked_at::<R>(event)));
         self.role.gather(&mut World { now, peers: &mut self.peers, inbox });
         is_shutdown
     }
@@ -277,9 +281,19 @@ impl<R: Role> Driver<R> {
             self.role.effect(effect, &mut world)?;
         }
         self.role.flush(&mut world);
-        self.peers.flush(now, &mut |event| inbox.extend(R::peer_event(event)));
+        self.peers.flush(now, &mut |event| inbox.extend(looked_at::<R>(event)));
         Ok(())
     }
+}
+
+/// What a machine is told. It refuses by itself what nobody may say to it (`proto::admission`), and the log says so here.
+fn looked_at<R: Role>(event: PeerEvent) -> Option<Event<R>> {
+    if let PeerEvent::Packet { from, packet } = &event
+        && let Err(why) = admit_anyone(R::ROLE, *from, &packet.message)
+    {
+        refused(|| tracing::warn!(%from, "a message was not looked at: {why}"));
+    }
+    R::peer_event(event)
 }
 
 /// A number that no other run draws.

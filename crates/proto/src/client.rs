@@ -8,6 +8,7 @@ mod route;
 #[cfg(test)]
 mod tests;
 
+use crate::admission::{Role, admit};
 use crate::counters::{Counter, Counters};
 use crate::gateway::GIVEN_UP_KEPT;
 use base::{BrickId, ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, Time};
@@ -163,6 +164,9 @@ impl Client {
     }
 
     fn on_packet(&mut self, now: Time, from: NodeId, packet: Packet, fx: &mut Vec<ClientEffect>) {
+        if admit(Role::Client, from, &packet.message).is_err() {
+            return self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+        }
         match (from, packet.message) {
             (NodeId::Directory, Message::AdminDone { result: Ok(AdminReply::Status(status)), .. }) => {
                 self.on_gateways(now, status.gateways, fx);

@@ -58,6 +58,7 @@ base::named! {
         MessageFromAStrangerToThisRoleIgnored: "message from a stranger to this role ignored",
         NoSpace: "no space",
         NoSpaceAtAJoiningMember: "no space at a joining member",
+        ObjectWithARecordThatIsNone: "object with a record that is none",
         OldBlocksCaughtUp: "old blocks caught up",
         OldRowMetAWriteUnderWay: "old row met a write under way",
         ParityLeftToTheDataBrick: "parity of a small write left to the data brick",

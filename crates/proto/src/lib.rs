@@ -1,9 +1,10 @@
 //! The machines of Brickwork and their pure maths. Nothing here knows a socket, a disk or a clock.
 //!
 //! Reading order: [`layout`] (where blocks lie), [`netraid`] (how a group's members agree on writes), then the roles:
-//! [`brick`], [`gateway`], [`directory`], [`client`]; [`heads`] is what a disk does next. `docs/protocol` tells the whole
+//! [`brick`], [`gateway`], [`directory`], [`client`]; [`admission`] is the table of who may say what; [`heads`] is what a disk does next. `docs/protocol` tells the whole
 //! story.
 
+pub mod admission;
 pub mod brick;
 pub mod client;
 pub mod counters;

@@ -248,7 +248,8 @@ pub enum Message {
         reads: bool,
         service: Service,
     },
-    /// These versions will never be visible: all space that they have is given back. At most [`crate::object::VERSIONS_MAX`]. Not answered.
+    /// The directory alone says so, as its index knows it: these versions will never be visible, and all space that they have is given back. At most
+    /// [`crate::object::VERSIONS_MAX`]. Not answered.
     DropVersions {
         versions: Vec<ObjectVersion>,
     },

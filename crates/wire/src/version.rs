@@ -21,7 +21,8 @@ impl Version {
     /// 14 fragments that are made again; 15 versions of objects that share fragments; 16 puts that go on after
     /// an interruption; 17 fragments that are moved to bricks with more room; 18 streams of buckets;
     /// 19 patches that go on after an interruption; 20 the time of the cluster, how far the journals of a brick's
-    /// disks are, and whether its run stands, fragments that are given back when their put is called off.
+    /// disks are, and whether its run stands, fragments that are given back when their put is called off,
+    /// ids of gateways and clients that follow from their certificates.
     pub const CURRENT: Version = Version(20);
 
     /// From this one on daemons tell the directory what they speak.

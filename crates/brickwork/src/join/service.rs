@@ -118,7 +118,9 @@ impl JoinService {
             }
             (JoinRole::Gateway, _) => (Role::Gateway, None),
             (JoinRole::Client, Grant::ClientOf(stream)) => (Role::ClientOf(stream), None),
+            (JoinRole::Client, Grant::Role(JoinRole::Operator)) => (Role::Operator, None),
             (JoinRole::Client, Grant::Anything | Grant::Role(_)) => (Role::Client, None),
+            (JoinRole::Operator, _) => return Err(Refusal::Stranger),
         };
         let (authority, certificate) = self.certify(request, role)?;
         Ok(Admission {

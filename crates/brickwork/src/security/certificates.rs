@@ -1,8 +1,8 @@
 //! The cluster's own certificate authority (ECDSA P-256) and the certificates it signs.
 //!
 //! A node is known by the DNS name in its certificate: `brick-3.bricks.brickwork`, `directory.brickwork`,
-//! `gateway.brickwork`, `client.brickwork` (clients and operators). A client's certificate may also name the stream of its
-//! requests, `stream-12.streams.brickwork`. Only the authority chooses these names; a machine that
+//! `gateway.brickwork`, `client.brickwork`. An operator's certificate names `operator.brickwork` beside `client.brickwork`, and a client's may also
+//! name the stream of its requests, `stream-12.streams.brickwork`. Only the authority chooses these names; a machine that
 //! joins may merely add addresses under which NBD clients reach it. Certificates do not expire: an authority is
 //! replaced by a new `cluster init`, never silently by a date.
 
@@ -26,8 +26,10 @@ pub enum Role {
     Brick(BrickId),
     /// Any run of a gateway.
     Gateway,
-    /// Any run of a client, and an operator's commands.
+    /// Any run of a client, and commands that change nothing.
     Client,
+    /// The same, and commands that change the cluster.
+    Operator,
     /// The same, of whom all requests belong to this stream, whichever streams their volumes belong to.
     ClientOf(StreamId),
 }
@@ -39,17 +41,18 @@ impl Role {
             Role::Directory => format!("directory.{DOMAIN}"),
             Role::Brick(id) => format!("{id}.bricks.{DOMAIN}"),
             Role::Gateway => format!("gateway.{DOMAIN}"),
-            Role::Client | Role::ClientOf(_) => format!("client.{DOMAIN}"),
+            Role::Client | Role::ClientOf(_) | Role::Operator => format!("client.{DOMAIN}"),
         }
     }
 
     /// All names that its certificate has of the cluster's own.
     fn names(self) -> Vec<String> {
-        let stream = match self {
+        let more = match self {
             Role::ClientOf(stream) => Some(host::stream_name(stream)),
+            Role::Operator => Some(host::OPERATOR_NAME.to_owned()),
             Role::Directory | Role::Brick(_) | Role::Gateway | Role::Client => None,
         };
-        std::iter::once(self.name()).chain(stream).collect()
+        std::iter::once(self.name()).chain(more).collect()
     }
 }
 
@@ -186,9 +189,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let authority = Authority::create(dir.path(), "test").expect("authority");
         let request = request(&new_key().expect("key")).expect("request");
-        let names = ["directory.brickwork", "Brick-1.bricks.BRICKWORK.", "stream-1.streams.brickwork"];
+        let names = [
+            "directory.brickwork",
+            "operator.brickwork",
+            "Brick-1.bricks.BRICKWORK.",
+            "stream-1.streams.brickwork",
+        ];
         for name in names.into_iter().chain(["Stream-1.Streams.Brickwork.", "brickwork", "a b", ""]) {
-            for role in [Role::Gateway, Role::Client] {
+            for role in [Role::Gateway, Role::Client, Role::Operator] {
                 assert!(authority.sign_request(&request, role, &[name.to_owned()]).is_err(), "{name}");
             }
         }
@@ -212,9 +220,23 @@ mod tests {
         for stream in [0, 12, u32::MAX].map(StreamId) {
             assert_eq!(named(&request, Role::ClientOf(stream)), Some(stream));
         }
-        for role in [Role::Client, Role::Gateway, Role::Directory, Role::Brick(BrickId(12))] {
+        for role in [Role::Client, Role::Operator, Role::Gateway, Role::Directory, Role::Brick(BrickId(12))] {
             assert_eq!(named(&request, role), None, "{role:?}");
         }
+    }
+
+    #[test]
+    fn only_an_operators_certificate_is_one() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let authority = Authority::create(dir.path(), "test").expect("authority");
+        let request = request(&new_key().expect("key")).expect("request");
+        let is_operators = |role| {
+            let certificate = authority.sign_request(&request, role, &[]).expect("signed");
+            host::is_operators(&first_certificate(&certificate).expect("PEM"))
+        };
+        assert!(is_operators(Role::Operator));
+        let others = [Role::Client, Role::ClientOf(StreamId(1)), Role::Gateway, Role::Directory];
+        assert!(!others.into_iter().any(is_operators) && !is_operators(Role::Brick(BrickId(1))));
     }
 
     #[test]

@@ -91,7 +91,8 @@ impl Secrets {
         let mut admitted = None;
         for record in self.list()? {
             let (equal, grant) = (bool::from(record.hash.as_bytes().ct_eq(hash.as_bytes())), record.grant());
-            if equal & (record.expires_unix_s > now) & grant.role().is_none_or(|only| only == role) {
+            if equal & (record.expires_unix_s > now) & grant.role().is_none_or(|only| only.asks_as() == role)
+            {
                 admitted = Some(grant);
             }
         }

@@ -17,8 +17,20 @@ pub enum JoinRole {
     Brick,
     /// A gateway.
     Gateway,
-    /// A client: `brickwork attach`, or NBD over TLS.
+    /// A client: `brickwork attach`, or NBD over TLS. It changes nothing but content of volumes
     Client,
+    /// A client that may also administer the cluster
+    Operator,
+}
+
+impl JoinRole {
+    /// As what a machine asks that joins with a token of this role: `client init` knows of no operators.
+    pub fn asks_as(self) -> JoinRole {
+        match self {
+            JoinRole::Operator => JoinRole::Client,
+            JoinRole::Brick | JoinRole::Gateway | JoinRole::Client => self,
+        }
+    }
 }
 
 /// What a token admits to.

@@ -69,12 +69,16 @@ pub struct Init {
 With --stream, the authority writes the stream into each certificate that the token obtains. What such a client reads and writes
 over TLS, through a gateway or through `brickwork attach`, counts for that stream, whichever stream the volume belongs to. The
 directory must run, since it knows the streams. A certificate keeps its stream for good: for another one, make a new token and let
-the client join anew. The client may still administer the cluster, as any client may.
+the client join anew.
+
+Clients read and write volumes and see how the cluster is. Whatever changes the cluster takes an operator's certificate, as `cluster init`
+wrote one into DIR/admin. With --role operator the token gives one to a machine on which `brickwork client init` is run.
 
 Examples:
   brickwork cluster token --dir /etc/brickwork                    for any machine, for 24 hours
   brickwork cluster token --dir /etc/brickwork --role brick --hours 1
   brickwork cluster token --dir /etc/brickwork --role client --stream gold
+  brickwork cluster token --dir /etc/brickwork --role operator --hours 1
   brickwork cluster token --dir /etc/brickwork --list
   brickwork cluster token --dir /etc/brickwork --revoke 3fa81c09")]
 struct TokenArgs {
@@ -139,7 +143,7 @@ pub fn init(args: &Init) -> Result<DirectoryFile> {
     if !args.plaintext {
         let authority = Authority::create(&args.dir, &args.name)?;
         authority.issue(&args.dir, "directory", Role::Directory, &[])?;
-        authority.issue(&args.dir.join("admin"), "client", Role::Client, &[])?;
+        authority.issue(&args.dir.join("admin"), "client", Role::Operator, &[])?;
     }
     write_client(&args.dir.join("admin"), &reachable(&directory)?, &directory.cluster, args.plaintext)?;
     // Last, so that an interrupted init can be run again.

@@ -4,6 +4,7 @@ mod shards;
 pub(crate) mod store;
 
 use crate::metrics::Meter;
+use crate::refusals::refused;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, WORKERS, World, draw_id};
 use crate::{DirectoryOptions, HostError, OnReady, Ready, Shutdown};
@@ -12,7 +13,7 @@ use proto::directory::{Directory, DirectoryEffect, DirectoryEvent};
 use proto::index::ShardEvent;
 use shards::Shards;
 use store::{Kind, Store};
-use wire::GroupView;
+use wire::{GroupView, IndexError, Message};
 
 /// Runs the directory until the shutdown is requested.
 ///
@@ -56,6 +57,15 @@ pub(crate) fn event_of(event: PeerEvent) -> Option<DirectoryEvent> {
     }
 }
 
+/// A brick that is not believed is either of another release or no friend: somebody should know.
+fn log_refusal(to: NodeId, message: &Message) {
+    if let (NodeId::Brick(brick), Message::IndexDone { result, .. }) = (to, message)
+        && let Err(IndexError::Invalid(why)) = &**result
+    {
+        refused(|| tracing::warn!(%brick, why, "the index refused what a brick said"));
+    }
+}
+
 struct DirectoryRole {
     store: Store,
     shards: Shards,
@@ -77,6 +87,7 @@ impl DirectoryRole {
 
 impl Role for DirectoryRole {
     type Machine = Directory;
+    const ROLE: proto::admission::Role = proto::admission::Role::Directory;
 
     fn peer_event(event: PeerEvent) -> Option<DirectoryEvent> {
         event_of(event)
@@ -84,7 +95,10 @@ impl Role for DirectoryRole {
 
     fn effect(&mut self, effect: DirectoryEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {
         match effect {
-            DirectoryEffect::Send { to, packet } => world.peers.send(to, &packet),
+            DirectoryEffect::Send { to, packet } => {
+                log_refusal(to, &packet.message);
+                world.peers.send(to, &packet);
+            }
             // Changes are rare and small: the loop waits for them, and no order can be lost.
             DirectoryEffect::Store { token, puts } => {
                 let result = self.store.put(token, &puts);

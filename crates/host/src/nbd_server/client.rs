@@ -6,6 +6,7 @@ use super::feed::{Feed, Large};
 use crate::channel::Channel;
 use crate::framing::Fill;
 use crate::output::Output;
+use crate::refusals::refused;
 use crate::slots::Slots;
 use crate::tls::{self, TlsConfigs};
 use base::{Payload, StreamId, Time, VolumeId};
@@ -116,6 +117,12 @@ impl Client {
                     return Ok(Taken { bytes, has_more: false });
                 }
                 self.tls = Tls::On;
+                if !self.channel.tls().is_some_and(tls::is_of_a_client) {
+                    refused(|| {
+                        tracing::info!("an NBD client showed the certificate of one of the cluster's daemons")
+                    });
+                    return Err(io::ErrorKind::PermissionDenied.into());
+                }
                 self.stream = self.channel.tls().and_then(tls::stream_of_peer);
                 self.session.tls_started(&mut self.actions);
                 self.act(now, sink);

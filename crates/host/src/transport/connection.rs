@@ -4,7 +4,7 @@ use super::hello::{self, HELLO_BYTES, Refusal};
 use crate::channel::Channel;
 use crate::framing::{Fill, Input};
 use crate::output::Output;
-use crate::tls;
+use crate::{identity, tls};
 use base::{ClientId, ClusterId, NodeId, StreamId, Time};
 use bytes::Buf;
 use std::io;
@@ -86,6 +86,8 @@ pub(super) enum Incoming {
 pub(super) struct Identity {
     pub(super) me: NodeId,
     pub(super) cluster: ClusterId,
+    /// The versions of the protocol that it speaks.
+    pub(super) spoken: Spoken,
 }
 
 impl Connection {
@@ -178,14 +180,14 @@ impl Connection {
     }
 
     fn greet(&mut self, identity: Identity) {
-        self.output.push_head(|out| hello::encode(Spoken::OURS, identity.cluster, identity.me, out));
+        self.output.push_head(|out| hello::encode(identity.spoken, identity.cluster, identity.me, out));
     }
 
     fn take(&mut self, identity: Identity, sink: &mut impl FnMut(Incoming)) -> Result<(), Broken> {
         if self.peer.is_none() {
             let Some(&hello) = self.input.buffered().first_chunk::<HELLO_BYTES>() else { return Ok(()) };
-            let (peer, version) = hello::parse(&hello, Spoken::OURS, identity.cluster)?;
-            let peer = self.accept(peer)?;
+            let (peer, version) = hello::parse(&hello, identity.spoken, identity.cluster)?;
+            let peer = self.accept(peer, version)?;
             self.version = version;
             self.input.buffered().advance(HELLO_BYTES);
             self.peer = Some(peer);
@@ -216,14 +218,25 @@ impl Connection {
         Some((client, tls::stream_of_peer(self.channel.tls()?)?))
     }
 
-    fn accept(&self, found: NodeId) -> Result<NodeId, Refusal> {
+    /// Whether its certificate shows that the id is its own. That of an earlier release cannot, and there is none in a cluster without.
+    pub(super) fn is_proven(&self) -> bool {
+        self.channel.tls().is_none() || self.version >= identity::SINCE
+    }
+
+    /// Whether both sides' certificates are the same one.
+    pub(super) fn is_of_the_same_owner(&self, other: &Connection) -> bool {
+        let certificate = |of: &Connection| of.channel.tls()?.peer_certificates()?.first().cloned();
+        certificate(self) == certificate(other)
+    }
+
+    fn accept(&self, found: NodeId, version: Version) -> Result<NodeId, Refusal> {
         if let Some(expected) = self.called
             && found != expected
         {
             return Err(Refusal::Node { found, expected });
         }
         match self.channel.tls() {
-            Some(connection) if !tls::names(connection, found) => Err(Refusal::Certificate(found)),
+            Some(connection) if !tls::names(connection, found, version) => Err(Refusal::Certificate(found)),
             _ => Ok(found),
         }
     }

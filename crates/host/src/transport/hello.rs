@@ -29,8 +29,12 @@ pub(crate) enum Refusal {
     Cluster(ClusterId),
     #[error("it is {found}, not {expected}")]
     Node { found: NodeId, expected: NodeId },
-    #[error("its certificate does not name {0}")]
+    #[error(
+        "its certificate does not name {0}: gateways and clients have ids that follow from their certificates"
+    )]
     Certificate(NodeId),
+    #[error("{0} is connected under another certificate")]
+    Taken(NodeId),
 }
 
 pub(crate) fn encode(spoken: Spoken, cluster: ClusterId, node: NodeId, out: &mut Vec<u8>) {

@@ -16,11 +16,12 @@ use crate::{HostError, Security};
 use base::{ClientId, ClusterId, HashMap, NodeId, Rng, StreamId, Time};
 use connection::{Broken, Connection, Identity, Incoming, Progress};
 use contact::{Contact, Keep};
+use hello::Refusal;
 use mio::{Registry, Token};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
-use wire::Packet;
+use wire::{Packet, Spoken};
 
 /// Tokens of this and the numbers above, below the next multiple of it, belong to peers.
 pub(crate) const TOKENS: usize = 1 << 32;
@@ -127,7 +128,7 @@ impl Peers {
             Security::Tls(files) => Some(TlsConfigs::load(files)?),
         };
         Ok(Peers {
-            identity: Identity { me, cluster },
+            identity: Identity { me, cluster, spoken: Spoken::OURS },
             tls,
             registry: registry.try_clone().map_err(crate::error::system("epoll"))?,
             listener: None,
@@ -229,6 +230,11 @@ impl Peers {
         if contact.slot.is_none() {
             self.tick_at = self.tick_at.min(contact.call_at);
         }
+    }
+
+    /// Speaks these versions with whoever is connected from now on, as a release of before does: for tests.
+    pub fn speak(&mut self, spoken: Spoken) {
+        self.identity.spoken = spoken;
     }
 
     /// Whether there is a connection to `node`.
@@ -470,8 +476,10 @@ impl Peers {
             mark(&mut connection.is_dirty, &mut self.dirty, slot);
         }
         if let Some(peer) = opened {
+            if !self.opened(slot, peer, now, sink) {
+                return;
+            }
             from = Some(peer);
-            self.opened(slot, peer, now, sink);
         }
         if let Some(from) = from {
             early.into_iter().for_each(|packet| sink(PeerEvent::Packet { from, packet }));
@@ -487,9 +495,15 @@ impl Peers {
         }
     }
 
-    fn opened(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
-        let Some(connection) = self.connections.get_mut(slot) else { return };
+    /// Whether the peer is let in.
+    fn opened(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) -> bool {
+        let Some(connection) = self.connections.get_mut(slot) else { return false };
         let (called, certified) = (connection.called.is_some(), connection.certified);
+        if self.is_taken(slot, peer) {
+            self.strangers -= usize::from(!called);
+            self.close(slot, &Broken::Refused(Refusal::Taken(peer)), now, sink);
+            return false;
+        }
         self.counters.connections += 1;
         if called && let Some(contact) = self.contacts.get_mut(&peer) {
             (contact.failures, contact.why) = (0, String::new());
@@ -513,6 +527,17 @@ impl Peers {
             sink(PeerEvent::Certified { client, stream });
         }
         waiting.iter().for_each(|packet| self.send(peer, packet));
+        true
+    }
+
+    /// Whether an id is that of somebody else who is connected, as far as this can be known of a release that cannot show whose it is.
+    fn is_taken(&self, slot: usize, peer: NodeId) -> bool {
+        let Some(connection) = self.connections.get(slot).filter(|of| !of.is_proven()) else { return false };
+        let Some(route) = self.routes.get(&peer) else { return false };
+        let there = [route.called, route.accepted].into_iter().flatten();
+        there
+            .filter_map(|slot| self.connections.get(slot))
+            .any(|other| !connection.is_of_the_same_owner(other))
     }
 
     fn close(&mut self, slot: usize, why: &Broken, now: Time, sink: &mut dyn FnMut(PeerEvent)) {

@@ -333,6 +333,11 @@ fn an_nbd_client_must_show_a_certificate_where_there_are_some() {
     // A certificate of another authority, checked against ours on the client's side so that only the server minds.
     let stranger = TlsFiles { ca: ours.certify("x.example").ca, ..theirs.certify("someone.example") };
     assert!(NbdClient::tls(gateway.nbd(), "v", &stranger).is_err());
+    // Found from outside: a brick's certificate opened every volume.
+    for daemon in ["brick-3.bricks.brickwork", "directory.brickwork", "gateway.brickwork"] {
+        assert!(NbdClient::tls(gateway.nbd(), "v", &ours.certify(daemon)).is_err(), "{daemon}");
+    }
+    assert!(NbdClient::tls(gateway.nbd(), "v", &ours.certify("client.brickwork")).is_ok());
     let mut plain = TcpStream::connect(gateway.nbd()).unwrap();
     plain.set_read_timeout(Some(LIMIT)).unwrap();
     greet(&mut plain);

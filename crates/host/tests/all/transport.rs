@@ -2,16 +2,16 @@
 
 use crate::common::Authority;
 use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Payload, StreamId, Time};
-use host::Security;
 use host::address::Address;
 use host::clock::Clock;
 use host::transport::{PeerEvent, Peers};
+use host::{Security, identity};
 use mio::{Events, Poll};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
-use wire::{Message, Packet, ReadOutcome, Version, Wait};
+use wire::{Message, Packet, ReadOutcome, Spoken, Version, Wait};
 
 const OURS: ClusterId = ClusterId([1; 16]);
 const BRICK: NodeId = NodeId::Brick(BrickId(3));
@@ -22,6 +22,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// A node that only talks.
 struct Node {
+    me: NodeId,
     poll: Poll,
     events: Events,
     peers: Peers,
@@ -33,7 +34,14 @@ impl Node {
     fn new(me: NodeId, cluster: ClusterId, security: &Security) -> Node {
         let poll = Poll::new().unwrap();
         let peers = Peers::new(me, cluster, security, poll.registry(), 1).unwrap();
-        Node { poll, events: Events::with_capacity(64), peers, clock: Clock::start(), heard: Vec::new() }
+        Node { me, poll, events: Events::with_capacity(64), peers, clock: Clock::start(), heard: Vec::new() }
+    }
+
+    /// A gateway with a certificate of its own.
+    fn gateway(authority: &Authority) -> Node {
+        let security = authority.security("gateway.brickwork");
+        let id = identity::of_gateway(&security, 77).unwrap();
+        Node::new(NodeId::Gateway(id), OURS, &security)
     }
 
     fn plain(me: NodeId) -> Node {
@@ -94,7 +102,7 @@ fn until(a: &mut Node, b: &mut Node, done: impl Fn(&Node, &Node) -> bool) {
 fn connected(gateway: &mut Node, brick: &mut Node) {
     let address = brick.listen();
     gateway.learn(BRICK, &address);
-    until(gateway, brick, |g, b| g.has_heard(&PeerEvent::Up(BRICK)) && b.has_heard(&PeerEvent::Up(GATEWAY)));
+    until(gateway, brick, |g, b| g.has_heard(&PeerEvent::Up(BRICK)) && b.has_heard(&PeerEvent::Up(g.me)));
 }
 
 /// Two bricks: the first may call the second on demand.
@@ -177,30 +185,79 @@ fn a_brick_that_hangs_up_is_called_for_what_is_said_and_not_for_ever() {
 }
 
 /// What a gateway hears of `caller` before its first packet.
-fn heard_of(authority: &Authority, caller: NodeId, names: &[&str]) -> Vec<PeerEvent> {
-    let mut gateway = Node::new(GATEWAY, OURS, &authority.security("gateway.brickwork"));
-    let mut caller = Node::new(caller, OURS, &Security::Tls(authority.certify_all(names)));
+fn heard_of(
+    authority: &Authority,
+    names: &[&str],
+    caller: impl Fn(&Security) -> NodeId,
+) -> (NodeId, Vec<PeerEvent>) {
+    let security = Security::Tls(authority.certify_all(names));
+    let mut gateway = Node::gateway(authority);
+    let mut caller = Node::new(caller(&security), OURS, &security);
     let address = gateway.listen();
-    caller.learn(GATEWAY, &address);
-    until(&mut gateway, &mut caller, |_, caller| caller.has_heard(&PeerEvent::Up(GATEWAY)));
-    caller.send(GATEWAY, &packet(1, Payload::new()));
+    caller.learn(gateway.me, &address);
+    until(&mut gateway, &mut caller, |gateway, caller| caller.has_heard(&PeerEvent::Up(gateway.me)));
+    caller.send(gateway.me, &packet(1, Payload::new()));
     until(&mut gateway, &mut caller, |gateway, _| !gateway.packets().is_empty());
-    gateway.heard.into_iter().take_while(|event| !matches!(event, PeerEvent::Packet { .. })).collect()
+    let heard =
+        gateway.heard.into_iter().take_while(|event| !matches!(event, PeerEvent::Packet { .. })).collect();
+    (caller.me, heard)
 }
 
 /// A gateway knows the stream before the first request comes.
 #[test]
 fn a_client_is_known_by_the_stream_that_its_certificate_names() {
-    let (authority, client) = (Authority::new(), ClientId(5));
+    let authority = Authority::new();
     let (role, stream) = ("client.brickwork", "stream-12.streams.brickwork");
-    let certified = PeerEvent::Certified { client, stream: StreamId(12) };
-    let up = || PeerEvent::Up(NodeId::Client(client));
-    assert_eq!(heard_of(&authority, NodeId::Client(client), &[role, stream]), [up(), certified]);
-    assert_eq!(heard_of(&authority, NodeId::Client(client), &[role]), [up()]);
-    let two = [role, stream, "stream-13.streams.brickwork"];
-    assert_eq!(heard_of(&authority, NodeId::Client(client), &two), [up()], "which one is meant?");
-    let brick = ["brick-3.bricks.brickwork", stream];
-    assert_eq!(heard_of(&authority, BRICK, &brick), [PeerEvent::Up(BRICK)], "a brick is of no stream");
+    let client = |security: &Security| NodeId::Client(identity::of_client(security, 5).unwrap());
+    let (me, heard) = heard_of(&authority, &[role, stream], client);
+    let NodeId::Client(id) = me else { panic!("{me} is no client") };
+    assert_eq!(heard, [PeerEvent::Up(me), PeerEvent::Certified { client: id, stream: StreamId(12) }]);
+    let (me, heard) = heard_of(&authority, &[role], client);
+    assert_eq!(heard, [PeerEvent::Up(me)]);
+    let (me, heard) = heard_of(&authority, &[role, stream, "stream-13.streams.brickwork"], client);
+    assert_eq!(heard, [PeerEvent::Up(me)], "which one is meant?");
+    let (_, heard) = heard_of(&authority, &["brick-3.bricks.brickwork", stream], |_| BRICK);
+    assert_eq!(heard, [PeerEvent::Up(BRICK)], "a brick is of no stream");
+}
+
+/// Found from outside: a gateway's certificate was good for the id of every gateway, and its hellos alone kept the real one from its bricks.
+#[test]
+fn nobody_has_the_id_of_another_gateway_or_client() {
+    let authority = Authority::new();
+    let brick = || Node::new(BRICK, OURS, &authority.security("brick-3.bricks.brickwork"));
+    let real = Node::gateway(&authority).me;
+    let other = |name| authority.security(name);
+    refused(Node::new(real, OURS, &other("gateway.brickwork")), brick(), "closed by the other side");
+    let client = identity::of_client(&other("client.brickwork"), 5).unwrap();
+    refused(
+        Node::new(NodeId::Client(client), OURS, &other("client.brickwork")),
+        brick(),
+        "closed by the other side",
+    );
+    // And nobody is an operator by an id alone.
+    let own = other("client.brickwork");
+    let claimed = NodeId::Client(ClientId::operator(identity::of_client(&own, 5).unwrap().0));
+    refused(Node::new(claimed, OURS, &own), brick(), "closed by the other side");
+}
+
+/// A release of before draws its ids, and cannot show whose they are: it is let in as long as nobody else is there.
+#[test]
+fn an_earlier_releases_id_is_not_taken_from_somebody_who_is_there() {
+    let authority = Authority::new();
+    let mut brick = Node::new(BRICK, OURS, &authority.security("brick-3.bricks.brickwork"));
+    let mut real = Node::gateway(&authority);
+    let address = brick.listen();
+    real.learn(BRICK, &address);
+    until(&mut real, &mut brick, |r, b| {
+        r.has_heard(&PeerEvent::Up(BRICK)) && b.has_heard(&PeerEvent::Up(r.me))
+    });
+    let mut thief = Node::new(real.me, OURS, &authority.security("gateway.brickwork"));
+    thief.peers.speak(Spoken { oldest: Version(3), newest: Version(19) });
+    thief.learn(BRICK, &address);
+    until(&mut thief, &mut brick, |t, _| t.peers.last_failure(BRICK).is_some());
+    assert!(!brick.has_heard(&PeerEvent::Down(real.me)), "{:?}", brick.heard);
+    real.send(BRICK, &packet(9, Payload::new()));
+    until(&mut real, &mut brick, |_, b| !b.packets().is_empty());
 }
 
 fn packet(nonce: u64, payload: Payload) -> Packet {
@@ -219,7 +276,7 @@ fn exchange(mut gateway: Node, mut brick: Node) {
     connected(&mut gateway, &mut brick);
     for packet in &sent {
         gateway.send(BRICK, packet);
-        brick.send(GATEWAY, packet);
+        brick.send(gateway.me, packet);
     }
     until(&mut gateway, &mut brick, |g, b| {
         g.packets().len() == sent.len() && b.packets().len() == sent.len()
@@ -239,9 +296,8 @@ fn packets_of_all_sizes_pass_in_both_directions() {
 #[test]
 fn packets_of_all_sizes_pass_under_tls() {
     let authority = Authority::new();
-    let gateway = Node::new(GATEWAY, OURS, &authority.security("gateway.brickwork"));
     let brick = Node::new(BRICK, OURS, &authority.security("brick-3.bricks.brickwork"));
-    exchange(gateway, brick);
+    exchange(Node::gateway(&authority), brick);
 }
 
 #[test]
@@ -295,7 +351,7 @@ fn a_role_that_the_certificate_does_not_name_is_refused() {
         "closed by the other side",
     );
     let other = Node::new(BRICK, OURS, &ours.security("brick-4.bricks.brickwork"));
-    refused(Node::new(GATEWAY, OURS, &ours.security("gateway.brickwork")), other, "certificate");
+    refused(Node::gateway(&ours), other, "certificate");
 }
 
 #[test]

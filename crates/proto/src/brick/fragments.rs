@@ -31,6 +31,11 @@ fn told(bench: &mut Bench) -> Vec<(u64, FragmentOutcome)> {
     told.collect()
 }
 
+fn drop_versions(bench: &mut Bench, versions: Vec<ObjectVersion>) {
+    let packet = Message::DropVersions { versions }.into();
+    bench.step(BrickEvent::Packet { from: NodeId::Directory, packet });
+}
+
 fn answer(bench: &mut Bench, reply: impl FnOnce(Command) -> Reply) {
     let (disk, command) = bench.asked.remove(0);
     let reply = reply(command);
@@ -128,13 +133,28 @@ fn what_waits_of_a_version_that_is_dropped_never_reaches_the_disk() {
     bench.take(fx);
     put(&mut bench, 1, BLOCK);
     put(&mut bench, 2, BLOCK);
-    bench.ask(Message::DropVersions { versions: vec![FRAGMENT.version] });
+    drop_versions(&mut bench, vec![FRAGMENT.version]);
     let discards = bench.asked.iter().filter(|(_, command)| {
         matches!(command, Command::Discard { volume, stretch: None } if *volume == FRAGMENT.span(1).volume)
     });
     assert_eq!(discards.count(), 2, "at each disk");
     bench.answer_all();
     assert_eq!(told(&mut bench), [(2, FragmentOutcome::Missing), (1, FragmentOutcome::Done)]);
+}
+
+/// Found from outside: any gateway could destroy objects that were visible, without a word to the index.
+#[test]
+fn only_the_directory_says_that_versions_are_dropped() {
+    let mut bench = Bench::new(1, Vec::new());
+    for from in
+        [NodeId::Gateway(base::GatewayId(9)), NodeId::Brick(BrickId(9)), NodeId::Client(base::ClientId(9))]
+    {
+        let packet = Message::DropVersions { versions: vec![FRAGMENT.version] }.into();
+        bench.step(BrickEvent::Packet { from, packet });
+        assert!(bench.asked.is_empty(), "{from}");
+    }
+    drop_versions(&mut bench, vec![FRAGMENT.version]);
+    assert_eq!(bench.asked.len(), 1);
 }
 
 #[test]
@@ -156,7 +176,7 @@ fn what_no_fragment_can_be_is_refused() {
     let refused: Vec<_> = (1..=6).map(|operation| (operation, FragmentOutcome::Failed)).collect();
     assert_eq!(told(&mut bench), refused);
     // Another name of a version that there is.
-    bench.ask(Message::DropVersions { versions: vec![ObjectVersion(FRAGMENT.version.0 | 1 << 63)] });
+    drop_versions(&mut bench, vec![ObjectVersion(FRAGMENT.version.0 | 1 << 63)]);
     assert!(bench.asked.is_empty());
 }
 
@@ -272,7 +292,7 @@ fn a_repeat_goes_on_looking_where_a_fragment_lies_alone() {
 #[test]
 fn a_version_that_begins_packs_is_not_dropped_with_all_that_lies_in_them() {
     let mut bench = Bench::new(1, Vec::new());
-    bench.ask(Message::DropVersions { versions: vec![ObjectVersion(256), ObjectVersion(257)] });
+    drop_versions(&mut bench, vec![ObjectVersion(256), ObjectVersion(257)]);
     let dropped: Vec<_> = bench
         .asked
         .iter()

@@ -37,6 +37,9 @@ impl Brick {
 
     pub(super) fn on_brick(&mut self, now: Time, from: BrickId, packet: Packet, fx: &mut Vec<BrickEffect>) {
         let node = NodeId::Brick(from);
+        if !self.is_of_its_groups(from, &packet.message) {
+            return self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+        }
         if matches!(packet.message, Message::Waiting { .. } | Message::Cancelled { .. }) {
             // Of questions about fragments, or of others.
             self.restores.on_brick(now, from, packet.clone());
@@ -80,6 +83,32 @@ impl Brick {
                 Received::Other(_) => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
             },
         }
+    }
+
+    /// Whether what a brick says or asks of blocks is of a group of which it is a member, under a view that is known here.
+    fn is_of_its_groups(&self, from: BrickId, message: &Message) -> bool {
+        let is_member = |group: GroupId, number: ViewNumber| {
+            let view = self.groups.active(group).filter(|view| view.number == number);
+            view.is_none_or(|view| view.members.contains(&from))
+        };
+        match message {
+            Message::Read { group, view, .. }
+            | Message::Repair { group, view, .. }
+            | Message::Inventory { group, view, .. }
+            | Message::GetCompletions { group, view, .. } => is_member(*group, *view),
+            Message::Query { view, write, .. } => is_member(write.group, *view),
+            Message::Decide { commits, aborts } => {
+                commits.iter().chain(aborts).all(|decision| self.may_decide(from, decision.volume))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a brick is a member of any group on which a branch lies.
+    fn may_decide(&self, from: BrickId, branch: VolumeId) -> bool {
+        let views = self.groups.states().filter_map(|state| state.active.as_ref());
+        let mut of = views.filter(|view| view.volume == branch || view.lineage.knows(branch)).peekable();
+        of.peek().is_none() || of.any(|view| view.members.contains(&from))
     }
 
     fn completions_after(&self, after: Option<(RequestId, u64)>) -> Vec<Completion> {

@@ -313,8 +313,8 @@ impl Brick {
                     self.maintenance.on_gone(now, operation, &versions, &partly);
                 }
             }
-            // It makes a view of a group that has a write which goes by a record here.
-            Message::Query { .. } | Message::Decide { .. } => {
+            // It makes a view of a group that has a write which goes by a record here. And of versions it alone knows that they will not be visible.
+            Message::Query { .. } | Message::Decide { .. } | Message::DropVersions { .. } => {
                 self.on_gateway(now, NodeId::Directory, message.into(), fx)
             }
             _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),

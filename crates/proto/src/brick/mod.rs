@@ -25,6 +25,7 @@ mod tokens;
 mod turns;
 mod vitals;
 
+use crate::admission::{Role, admit};
 use crate::counters::{Counter, Counters};
 use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
 use crate::fair::{Discipline, Shares};
@@ -332,6 +333,9 @@ impl Brick {
     }
 
     fn on_packet(&mut self, now: Time, from: NodeId, packet: Packet, fx: &mut Vec<BrickEffect>) {
+        if admit(Role::Brick, from, &packet.message).is_err() {
+            return self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+        }
         match from {
             NodeId::Gateway(_) => self.on_gateway(now, from, packet, fx),
             NodeId::Directory => self.on_directory(now, packet.message, fx),

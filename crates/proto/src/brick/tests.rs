@@ -256,6 +256,25 @@ fn a_view_is_served_once_its_note_is_durable() {
     assert!(bench.has_sent(is_activated), "a repeated question is answered too");
 }
 
+/// What a brick says of blocks is of its own groups: any other's word about a write decides nothing.
+#[test]
+fn a_brick_that_is_no_member_decides_nothing() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    bench.write(1, 1);
+    bench.answer_all();
+    bench.sent.clear();
+    let aborts = vec![Decision { volume: VOLUME, lba: 0, stamp: Stamp(1 << 33) }];
+    let abort = Message::Decide { commits: Vec::new(), aborts };
+    let mut hear = |brick, message: &Message| {
+        bench
+            .step(BrickEvent::Packet { from: NodeId::Brick(BrickId(brick)), packet: message.clone().into() });
+        core::mem::take(&mut bench.asked).len()
+    };
+    assert_eq!([hear(9, &abort), hear(2, &abort)], [0, 1], "a stranger, a member");
+}
+
 /// The tokens are of no interest to a reader, but each names one question.
 #[test]
 fn notes_follow_in_the_order_in_which_they_were_made() {

@@ -59,6 +59,8 @@ pub struct DirectoryConfig {
     pub index: IndexConfig,
     /// The time at which a new cluster begins; simulated ones are not always young.
     pub first_time: ClusterTime,
+    /// Whether any client may administer: in clusters without certificates nobody can be told from an operator.
+    pub anyone_administers: bool,
 }
 
 impl Default for DirectoryConfig {
@@ -71,6 +73,7 @@ impl Default for DirectoryConfig {
             slow_hold_ns: (10_000_000_000, 600_000_000_000),
             index: IndexConfig::default(),
             first_time: ClusterTime::FIRST,
+            anyone_administers: false,
         }
     }
 }

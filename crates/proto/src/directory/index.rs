@@ -6,7 +6,7 @@ use super::members::{full, fullness};
 use crate::index::{BucketStreams, Index, IndexConfig, IndexEffect, ShardEvent};
 use base::{BrickId, NodeId, Time};
 use std::collections::BTreeSet;
-use wire::{BrickPlace, IndexError, IndexRequest, Message, Version};
+use wire::{BrickPlace, IndexRequest, Version};
 
 /// From this version on daemons know that fragments are moved to bricks with more room.
 const MOVES: Version = Version(17);
@@ -48,19 +48,6 @@ impl Objects {
         request: IndexRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let is_of_versions = matches!(
-            request,
-            IndexRequest::Gone { .. } | IndexRequest::Manifest { .. } | IndexRequest::Amend { .. }
-        );
-        let why = match (from, &request) {
-            (NodeId::Brick(_), _) if !is_of_versions => Some("a brick puts no objects"),
-            (NodeId::Gateway(_), IndexRequest::Amend { .. }) => Some("only bricks move fragments"),
-            _ => None,
-        };
-        if let Some(why) = why {
-            let result = Box::new(Err(IndexError::Invalid(why.to_owned())));
-            return send(fx, from, Message::IndexDone { operation, result });
-        }
         self.index.on_request(now, from, operation, request, &mut self.fx);
         self.hand_over(fx);
     }

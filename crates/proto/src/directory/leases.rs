@@ -175,6 +175,7 @@ mod tests {
         slow_hold_ns: (0, 0),
         index: IndexConfig::USUAL,
         first_time: base::ClusterTime::FIRST,
+        anyone_administers: false,
     };
 
     fn second(s: u64) -> Time {

@@ -48,6 +48,7 @@ mod waiting;
 
 pub use event::{DirectoryConfig, DirectoryEffect, DirectoryEvent, Put, StoreToken};
 
+use crate::admission::{Refused, Role, admit, admit_anyone};
 use crate::counters::{Counter, Counters};
 #[cfg(feature = "planted")]
 use crate::rules::Rules;
@@ -65,7 +66,7 @@ use slow::Slow;
 use store::{After, Asker};
 use views::Views;
 use waiting::Waiting;
-use wire::{AdminError, AdminRequest, GroupView, IndexRequest, JournalReport, Message};
+use wire::{AdminError, GroupView, IndexError, IndexRequest, JournalReport, Message};
 
 /// The machine: it passes events to its parts, and looks after them at each tick.
 pub struct Directory {
@@ -144,6 +145,10 @@ impl Directory {
     }
 
     fn on_packet(&mut self, now: Time, from: NodeId, message: Message, fx: &mut Vec<DirectoryEffect>) {
+        let admit = if self.desk.cluster.config.anyone_administers { admit_anyone } else { admit };
+        if let Err(why) = admit(Role::Directory, from, &message) {
+            return self.refuse(from, message, why, fx);
+        }
         match (from, message) {
             (NodeId::Brick(_) | NodeId::Gateway(_), Message::Index { operation, request }) => {
                 self.on_index(now, (from, operation), *request, fx);
@@ -158,7 +163,8 @@ impl Directory {
             (
                 NodeId::Gateway(gateway),
                 Message::Register { gateway: named, address, writers, held, beside, speaks, time, sent },
-            ) if gateway == named => {
+            ) => {
+                debug_assert_eq!(gateway, named, "it was admitted");
                 self.desk.cluster.time.hear(now, time);
                 let said = Registration { gateway, address, writers, held, beside, speaks, sent };
                 self.on_register(now, said, fx);
@@ -173,18 +179,27 @@ impl Directory {
                 let map = self.desk.open_volume(&name);
                 send(fx, from, Message::VolumeOpened { operation, map });
             }
-            (NodeId::Gateway(_), Message::Admin { operation, request }) => {
-                let result = match request {
-                    AdminRequest::ListVolumes => Ok(self.desk.list()),
-                    _ => Err(AdminError::Invalid("a gateway may not administer the cluster".to_owned())),
-                };
-                send(fx, from, Message::AdminDone { operation, result });
-            }
-            (NodeId::Client(_), Message::Admin { operation, request }) => {
+            (NodeId::Gateway(_) | NodeId::Client(_), Message::Admin { operation, request }) => {
                 self.desk.on_admin(now, Asker { node: from, operation }, request, fx)
             }
             (_, Message::Ping { nonce }) => send(fx, from, Message::Pong { nonce }),
             _ => self.desk.cluster.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
+        }
+    }
+
+    /// Whoever asked is told why it is refused: it may be a mistake.
+    fn refuse(&mut self, from: NodeId, message: Message, why: Refused, fx: &mut Vec<DirectoryEffect>) {
+        self.desk.cluster.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+        match message {
+            Message::Admin { operation, .. } => {
+                let result = Err(AdminError::Invalid(why.to_string()));
+                send(fx, from, Message::AdminDone { operation, result });
+            }
+            Message::Index { operation, .. } => {
+                let result = Box::new(Err(IndexError::Invalid(why.to_string())));
+                send(fx, from, Message::IndexDone { operation, result });
+            }
+            _ => {}
         }
     }
 

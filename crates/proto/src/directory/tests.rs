@@ -12,10 +12,11 @@ use super::*;
 use base::{ClientId, GatewayId, VolumeId};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{
-    AdminReply, BrickStatus, Care, CatchUp, Decision, Fate, Scope, Slots, Space, Span, VolumeInfo, WriteId,
+    AdminReply, AdminRequest, BrickStatus, Care, CatchUp, Decision, Fate, Scope, Slots, Space, Span,
+    VolumeInfo, WriteId,
 };
 
-const ADMIN: NodeId = NodeId::Client(ClientId(1));
+const ADMIN: NodeId = NodeId::Client(ClientId::operator(1));
 
 /// A directory, bricks that say yes to all it asks, and a clock.
 struct Stage {

@@ -10,6 +10,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
+use crate::admission::{Role, admit};
 use crate::counters::{Counter, Counters};
 use crate::distribute::policy::Policy;
 use crate::fair::Cost;
@@ -258,6 +259,9 @@ impl Gateway {
     }
 
     fn on_packet(&mut self, from: NodeId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
+        if admit(Role::Gateway, from, &packet.message).is_err() {
+            return self.coordinator.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+        }
         match from {
             NodeId::Brick(brick) => self.on_brick(brick, packet, fx),
             NodeId::Directory => self.on_directory(packet.message, fx),
@@ -293,7 +297,7 @@ impl Gateway {
                 let waiter = Waiter::Client { node: from, operation };
                 self.metadata.open(self.coordinator.now(), waiter, volume, fx);
             }
-            Message::Request { id, floor, volume, io, .. } if NodeId::Client(id.client) == from => {
+            Message::Request { id, floor, volume, io, .. } => {
                 let origin = Origins::Client { node: from, request: id, floor };
                 // Not what the message says of its stream: anybody may say anything.
                 let stream = self.certified.get(&id.client).copied();

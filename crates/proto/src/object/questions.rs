@@ -106,6 +106,11 @@ impl Questions {
         operation: u64,
         result: Result<IndexReply, IndexError>,
     ) -> Option<(u64, Answer)> {
+        let asked = &self.open.get(&operation)?.request;
+        if matches!(&result, Ok(reply) if !is_answer(asked, reply)) {
+            // Of another question: it is asked again.
+            return None;
+        }
         // A store that fails is tried again by the index: it may well have done it when it is asked again.
         if let Err(error @ (IndexError::Busy | IndexError::Storage(_))) = result {
             let question = self.open.get_mut(&operation)?;
@@ -175,6 +180,22 @@ impl Questions {
     }
 }
 
+/// Whether a question may be answered so.
+fn is_answer(asked: &IndexRequest, reply: &IndexReply) -> bool {
+    match asked {
+        IndexRequest::Open { .. } => matches!(reply, IndexReply::Opened { .. }),
+        IndexRequest::Commit { .. } | IndexRequest::Patch { .. } => *reply == IndexReply::Committed,
+        IndexRequest::Look { .. } => matches!(reply, IndexReply::Found { .. }),
+        IndexRequest::Remove { .. } => *reply == IndexReply::Removed,
+        IndexRequest::List { .. } => matches!(reply, IndexReply::Listed { .. }),
+        IndexRequest::Hold { .. } => matches!(reply, IndexReply::Held { .. }),
+        IndexRequest::Abandon { .. } => *reply == IndexReply::Abandoned,
+        IndexRequest::Gone { .. } => matches!(reply, IndexReply::Gone { .. }),
+        IndexRequest::Manifest { .. } => matches!(reply, IndexReply::Manifest { .. }),
+        IndexRequest::Amend { .. } => *reply == IndexReply::Amended,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +241,14 @@ mod tests {
         assert_eq!(answers(commit(), &[trouble(), Err(IndexError::Expired)]), Some(Answer::Silence));
         let expired = Err(IndexError::Expired);
         assert_eq!(answers(commit(), std::slice::from_ref(&expired)), Some(Answer::Told(expired.clone())));
+    }
+
+    #[test]
+    fn an_answer_to_another_question_is_none() {
+        let committed = Ok(IndexReply::Committed);
+        let told = answers(commit(), &[Ok(IndexReply::Removed), committed.clone()]);
+        assert_eq!(told, Some(Answer::Told(committed)));
+        assert_eq!(answers(commit(), &[Ok(IndexReply::Amended)]), None);
     }
 
     #[test]

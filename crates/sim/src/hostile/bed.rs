@@ -20,7 +20,7 @@ const BRICKS: u32 = 3;
 const DISK_BYTES: u64 = 16 << 20;
 const JOURNAL_BYTES: u64 = 512 << 10;
 const VOLUME_BYTES: u64 = 4 << 20;
-const OPERATOR: NodeId = NodeId::Client(ClientId(9));
+const OPERATOR: NodeId = NodeId::Client(ClientId::operator(9));
 const GATEWAY: NodeId = NodeId::Gateway(GatewayId(1));
 /// Packets of each kind that an input may say again, the latest ones.
 const HEARD_MAX: usize = 16;

@@ -484,7 +484,7 @@ impl Client<'_> {
 
     /// Bricks forget an object, so that memory is bounded.
     fn drop_version(&mut self, version: ObjectVersion) {
-        let from = self.timed.world.nodes[self.gateway].id();
+        let from = NodeId::Directory;
         for node in self.timed.world.nodes.matching(|node| node.brick().is_some()) {
             let packet = Packet::from(Message::DropVersions { versions: vec![version] });
             self.timed.world.deliver(node, Input::Packet { from, packet });

@@ -54,9 +54,9 @@ use wire::{Message, Packet};
 const BATCH_MAX: u32 = 16;
 const BATCH_NS: u64 = 100_000;
 /// Who may ask the directory.
-const ADMINISTRATOR: NodeId = NodeId::Client(ClientId(u64::MAX));
+const ADMINISTRATOR: NodeId = NodeId::Client(ClientId::operator(u64::MAX));
 /// Who gives commands during the run.
-const STEWARD: NodeId = NodeId::Client(ClientId(u64::MAX - 1));
+const STEWARD: NodeId = NodeId::Client(ClientId::operator(u64::MAX - 1));
 /// Who may ask bricks.
 const AUDITOR: NodeId = NodeId::Gateway(GatewayId(u64::MAX));
 

@@ -6,11 +6,13 @@ use super::{cluster, daemon};
 use crate::config::{self, DirectoryFile};
 use crate::global::Global;
 use crate::join::service::{self, Admit, JoinService};
+use crate::security::{Authority, Role, certificates, files};
 use anyhow::{Context, Result};
 use base::BrickId;
 use clap::Subcommand;
 use host::{AdminOptions, DirectoryOptions, Shutdown};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use wire::{AdminReply, AdminRequest};
@@ -91,7 +93,13 @@ fn serve(global: &Global, args: &Flags) -> Result<()> {
     let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
     let node = daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?;
     let lease_ns = file.lease_ms * 1_000_000;
-    let config = proto::directory::DirectoryConfig { lease_ns, care: file.care(), ..Default::default() };
+    let anyone_administers = file.tls.is_none();
+    let config = proto::directory::DirectoryConfig {
+        lease_ns,
+        care: file.care(),
+        anyone_administers,
+        ..Default::default()
+    };
     let options = DirectoryOptions { node, listen: file.listen.clone(), store: file.store.clone(), config };
     let listener = TcpListener::bind(&file.join_listen).with_context(|| {
         format!("cannot listen for joining machines on {}; is another directory running?", file.join_listen)
@@ -108,6 +116,7 @@ fn join_service(file: &DirectoryFile, options: &DirectoryOptions) -> Result<Join
     let mut node = options.node.clone();
     node.metrics = None;
     if file.tls.is_some() {
+        renew_operators_certificate(&file.authority)?;
         let mut tls = cluster::tls_files("client");
         for path in [&mut tls.ca, &mut tls.cert, &mut tls.key] {
             *path = admin.join(&*path);
@@ -122,6 +131,22 @@ fn join_service(file: &DirectoryFile, options: &DirectoryOptions) -> Result<Join
         identity: file.tls.as_ref().map(|tls| (tls.cert.clone(), tls.key.clone())),
         admit: admit(call),
     })
+}
+
+/// Releases before operators had certificates of their own wrote a client's beside the authority, for the same use.
+fn renew_operators_certificate(authority: &Path) -> Result<()> {
+    let admin = authority.join("admin");
+    let pem = files::read(&admin.join("client.pem"))?;
+    if host::is_operators(&certificates::first_certificate(&pem)?) {
+        return Ok(());
+    }
+    Authority::open(authority)?.issue(&admin, "client", Role::Operator, &[])?;
+    tracing::info!(
+        folder = %admin.display(),
+        "an earlier release wrote a client's certificate for the operator; it is an operator's now. Copies elsewhere are still clients': copy \
+         the folder again, or join as an operator (`brickwork cluster token --role operator`)"
+    );
+    Ok(())
 }
 
 fn admit(call: AdminOptions) -> Admit {

@@ -228,6 +228,9 @@ impl Restoration {
         let Some(pass) = self.pass_of(tag) else { return };
         let Some(version) = pass.under_way.remove(&tag) else { return };
         pass.reading.take_if(|reading| *reading == tag);
+        if let Err(ObjectError::Manifest(_)) = result {
+            cx.count(Counter::ObjectWithARecordThatIsNone);
+        }
         let restored = result.unwrap_or(Restored { lacking: 1, ..Restored::default() });
         pass.rest(cx.now(), restored.made > 0);
         (0..restored.made).for_each(|_| cx.count(Counter::FragmentsMadeAgain));

@@ -240,7 +240,7 @@ enum Delayed {
     Reply(BrickId, Reply),
 }
 
-const OPERATOR: NodeId = NodeId::Client(ClientId(1));
+const OPERATOR: NodeId = NodeId::Client(ClientId::operator(1));
 
 impl Cluster {
     /// `bricks` bricks and `gateways` gateways that know each other.
