@@ -1,6 +1,7 @@
 //! The cluster: a directory, three bricks with disks in memory, a gateway with a client, and a network that only the
 //! moves of an input disturb.
 
+use super::objects::{self, Objects};
 use crate::world::event::{Input, Output};
 use crate::world::role::Role;
 use base::{BLOCK, BrickId, ClientId, ClusterId, Depth, GatewayId, NodeId, Payload, Time, VolumeId};
@@ -10,7 +11,9 @@ use node::{Backing, BrickNode};
 use proto::brick::BrickConfig;
 use proto::directory::{Directory, DirectoryConfig};
 use proto::gateway::{Gateway, GatewayConfig, Serves};
-use proto::index::{ShardEffect, ShardEvent};
+use proto::object::{ObjectNews, ObjectWish};
+#[cfg(feature = "planted")]
+use proto::rules::Rules;
 use std::collections::{BTreeMap, VecDeque};
 use store::{FormatOptions, IoDone, IoFault, IoKind, Store, StoreConfig};
 use wire::{AdminRequest, Io, Message, Packet, Wire};
@@ -77,6 +80,7 @@ pub(super) struct Bed {
     volume: Option<VolumeId>,
     tag: u64,
     unanswered: usize,
+    objects: Objects,
 }
 
 impl Bed {
@@ -108,6 +112,7 @@ impl Bed {
             volume: None,
             tag: 0,
             unanswered: 0,
+            objects: Objects::new(),
         };
         (1..=BRICKS).for_each(|brick| bed.add_brick(BrickId(brick)));
         bed.set_up();
@@ -179,6 +184,46 @@ impl Bed {
         }
         self.pass(Duration::from_secs(1));
         assert_eq!(self.unanswered, 0, "an honest cluster answers");
+        for (key, bytes) in [(0, 5000), (1, 600 << 10)] {
+            self.begin_put(key, Payload::from(vec![6; bytes]));
+        }
+        self.pass(Duration::from_secs(2));
+        assert_eq!(self.objects.put, 2, "an honest cluster puts objects");
+    }
+
+    /// Goes by other rules from now on.
+    #[cfg(feature = "planted")]
+    pub(super) fn set_rules(&mut self, rules: &'static dyn Rules) {
+        for role in self.roles.values_mut() {
+            if let Role::Directory(directory, _) = role {
+                directory.set_rules(rules);
+            }
+        }
+    }
+
+    pub(super) fn begin_put(&mut self, key: usize, content: Payload) {
+        self.tag += 1;
+        let wish = self.objects.put(self.tag, key, content);
+        self.wish(wish);
+    }
+
+    pub(super) fn begin_get(&mut self, key: usize) {
+        self.tag += 1;
+        self.wish(Objects::get(key));
+        self.wish(ObjectWish::More);
+    }
+
+    fn wish(&mut self, wish: ObjectWish) {
+        self.step(GATEWAY, Input::Object { tag: self.tag, wish: Box::new(wish) });
+    }
+
+    /// What a brick might say that knows the record of an object.
+    pub(super) fn amendment(&mut self, which: usize, bend: impl FnOnce(&mut Vec<u8>)) -> Option<Packet> {
+        self.tag += 1;
+        let (version, was, mut manifest) = self.objects.amendment(which)?;
+        bend(&mut manifest);
+        let request = Box::new(objects::amend((version, was, manifest)));
+        Some(Message::Index { operation: self.tag, request }.into())
     }
 
     fn ask(&mut self, request: AdminRequest) {
@@ -304,23 +349,21 @@ impl Bed {
                 Output::Reply { .. } => self.unanswered = self.unanswered.saturating_sub(1),
                 Output::Failed(why) => panic!("{node} gave up: {why}"),
                 Output::Shard { shard, effect } => {
-                    let event = match effect {
-                        ShardEffect::Read { token, pages } => {
-                            ShardEvent::Read { token, result: Ok(vec![Vec::new(); pages.len()]) }
-                        }
-                        ShardEffect::Store { token, .. } => ShardEvent::Stored { token, result: Ok(()) },
-                    };
+                    let event = self.objects.serve(shard, effect);
                     self.answer(node, Input::Shard { shard, event });
                 }
-                Output::Address(_)
-                | Output::Ready
-                | Output::Attached(_)
-                | Output::Segment { .. }
-                | Output::Object { .. } => {}
+                Output::Object { tag, news } => self.on_news(tag, &news),
+                Output::Address(_) | Output::Ready | Output::Attached(_) | Output::Segment { .. } => {}
             }
         }
         let excess = self.wire.len().saturating_sub(WIRE_MAX);
         self.wire.drain(..excess);
+    }
+
+    fn on_news(&mut self, tag: u64, news: &ObjectNews) {
+        if let Some(wish) = self.objects.on_news(tag, news) {
+            self.answer(GATEWAY, Input::Object { tag, wish: Box::new(wish) });
+        }
     }
 
     fn answer(&mut self, node: NodeId, input: Input) {

@@ -4,11 +4,15 @@
 //! No byte of content is checked: a peer that lies may spoil what it holds. What may never happen is a panic, an endless
 //! loop, or a queue without bound. The same driver serves the fuzz targets `hostile_*` and the test `hostile`.
 //!
-//! Reading order: this file (an input becomes moves), then `bed` (the cluster).
+//! What is said in the name of others is said as the transport would let it through: by a node with a valid certificate, of each role, one that takes part or
+//! one that has no part in anything. What the index keeps of an object must still be its record in the end.
+//!
+//! Reading order: this file (an input becomes moves), then `bed` (the cluster), `objects`.
 
 mod bed;
+mod objects;
 
-use base::{BrickId, GatewayId, NodeId, Payload};
+use base::{BrickId, ClientId, GatewayId, NodeId, Payload};
 use bed::{Bed, Parcel};
 use core::time::Duration;
 use wire::{Io, Message, Packet, Wire};
@@ -24,6 +28,16 @@ pub enum Victim {
 
 /// Moves that are made of one input: a longer one finds nothing that a shorter one would not.
 const MOVES_MAX: usize = 64;
+/// Kinds of moves from here on are of objects, and of senders with certificates that have no part in anything.
+const OF_STRANGERS: u8 = 160;
+const STRANGERS: [NodeId; 6] = [
+    NodeId::Gateway(GatewayId(66)),
+    NodeId::Brick(BrickId(66)),
+    NodeId::Brick(BrickId(3)),
+    NodeId::Client(ClientId(66)),
+    NodeId::Client(ClientId::operator(66)),
+    NodeId::Directory,
+];
 /// The longest that time passes in one move.
 const PASS_UNIT: Duration = Duration::from_millis(20);
 
@@ -46,7 +60,18 @@ impl Victim {
 
 /// Makes the moves that `input` says, and panics when the cluster does not bear them.
 pub fn run(victim: Victim, input: &[u8]) {
+    run_in(Bed::new(victim.node()), input);
+}
+
+/// The same where something is broken on purpose.
+#[cfg(feature = "planted")]
+pub fn run_planted(victim: Victim, input: &[u8], plant: proto::planted::Plant) {
     let mut bed = Bed::new(victim.node());
+    bed.set_rules(proto::planted::rules(Some(plant)));
+    run_in(bed, input);
+}
+
+fn run_in(mut bed: Bed, input: &[u8]) {
     let mut choices = Choices(input);
     for _ in 0..MOVES_MAX {
         let Some(kind) = choices.next() else { break };
@@ -57,7 +82,11 @@ pub fn run(victim: Victim, input: &[u8]) {
 }
 
 fn make_move(bed: &mut Bed, kind: u8, choices: &mut Choices<'_>) {
-    match kind % 10 {
+    match kind.checked_sub(OF_STRANGERS).map_or(kind % 10, |kind| 10 + kind % 4) {
+        10 => begin_object(bed, choices),
+        11 => amend(bed, choices),
+        12 => impersonate(bed, choices),
+        13 => bend_as_stranger(bed, choices),
         0 | 1 => bed.deliver(1 + choices.below(16)),
         2 => begin_io(bed, choices),
         3 => bed.pass(PASS_UNIT * choices.below(128) as u32),
@@ -93,10 +122,47 @@ fn cross(bed: &mut Bed, choices: &mut Choices<'_>) {
     lie.into_iter().for_each(|(from, packet)| bed.lie(from, packet));
 }
 
+fn begin_object(bed: &mut Bed, choices: &mut Choices<'_>) {
+    match choices.below(2) {
+        0 => bed.begin_put(choices.below(4), Payload::from(vec![8; 1 + choices.wide() * 16])),
+        _ => bed.begin_get(choices.below(4)),
+    }
+}
+
+/// A brick says where the fragments of an object are from now on.
+fn amend(bed: &mut Bed, choices: &mut Choices<'_>) {
+    let from = NodeId::Brick(BrickId(1 + choices.below(4) as u32));
+    let (which, times) = (choices.wide(), choices.below(4));
+    let bend = |manifest: &mut Vec<u8>| {
+        let donor = manifest.clone();
+        (0..times).for_each(|_| bend_bytes(manifest, &donor, choices));
+    };
+    let lie = bed.amendment(which, bend);
+    lie.into_iter().for_each(|packet| bed.lie(from, packet));
+}
+
+/// Says what anybody said, as somebody with a valid certificate who has no part in it.
+fn impersonate(bed: &mut Bed, choices: &mut Choices<'_>) {
+    let (which, from) = (choices.wide(), STRANGERS[choices.below(STRANGERS.len())]);
+    let said = if choices.below(2) == 0 { bed.heard(which) } else { bed.overheard(which) };
+    let lie = said.map(|said| said.packet.clone());
+    lie.into_iter().for_each(|packet| bed.lie(from, packet));
+}
+
+fn bend_as_stranger(bed: &mut Bed, choices: &mut Choices<'_>) {
+    let from = STRANGERS[choices.below(STRANGERS.len())];
+    bend_of(bed, Some(from), choices);
+}
+
 /// Says again what was said, with some of its bytes changed; what does not read as a message any more is not said, as a
 /// connection would end with it.
 fn bend(bed: &mut Bed, choices: &mut Choices<'_>) {
+    bend_of(bed, None, choices);
+}
+
+fn bend_of(bed: &mut Bed, stranger: Option<NodeId>, choices: &mut Choices<'_>) {
     let Some(Parcel { from, packet, .. }) = bed.heard(choices.wide()).cloned() else { return };
+    let from = stranger.unwrap_or(from);
     let donor = bed.heard(choices.wide()).map(|parcel| parcel.packet.message.to_bytes()).unwrap_or_default();
     let mut bytes = packet.message.to_bytes();
     for _ in 0..1 + choices.below(3) {

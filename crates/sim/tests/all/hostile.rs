@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// Mutations of a victim's corpus that are tried; `cargo xtask fuzz` searches for longer.
 const MUTATIONS: usize = 40;
+/// Inputs that nobody has committed.
+const FRESH: usize = 10;
 const SEED: u64 = 11;
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
@@ -53,6 +55,11 @@ fn replay(victim: Victim) {
     for _ in 0..MUTATIONS {
         try_one(victim, &mutate(&inputs, &mut rng));
     }
+    // And what no committed input has yet.
+    for _ in 0..FRESH {
+        let fresh: Vec<u8> = (0..200).map(|_| rng.u8(..)).collect();
+        try_one(victim, &fresh);
+    }
 }
 
 #[test]
@@ -68,4 +75,17 @@ fn the_directory_bears_lies() {
 #[test]
 fn a_gateway_bears_lies() {
     replay(Victim::Gateway);
+}
+
+/// A brick that has no part in an object replaces its record: the bug is planted again, and lies find it.
+#[cfg(feature = "planted")]
+#[test]
+fn a_brick_whose_word_is_taken_for_any_object_is_found() {
+    let mut rng = Rng::with_seed(SEED);
+    let is_found = |_: &u32| {
+        let input: Vec<u8> = (0..200).map(|_| rng.u8(..)).collect();
+        let run = || hostile::run_planted(Victim::Directory, &input, proto::planted::Plant::AmendsUnasked);
+        std::panic::catch_unwind(run).is_err()
+    };
+    assert!((0..200).find(is_found).is_some(), "nobody finds it");
 }
