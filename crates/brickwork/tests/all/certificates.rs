@@ -131,6 +131,30 @@ fn what_a_client_asks_belongs_to_the_stream_of_its_certificate() {
     assert!(default == 0.0 && gold > 0.0, "through attach: {default} and {gold}");
 }
 
+/// Found from outside: any client made 300 bricks that there are not, and could evict those that there are.
+#[test]
+fn whoever_changes_the_cluster_shows_an_operators_certificate() {
+    let site = Site::secure(1);
+    let dir = site.dir.path().display();
+    let joined = |role: &str| {
+        let folder = site.dir.path().join(role);
+        let token = site.text(&format!("cluster token --dir {dir} --role {role}"));
+        site.text(&format!("client init --dir {} --join {}", folder.display(), token.trim()));
+        folder.join("client.toml").display().to_string()
+    };
+    let (client, operator) = (joined("client"), joined("operator"));
+    for shown in ["status", "volume list", "brick list", "stream list"] {
+        site.text(&format!("--config {client} {shown}"));
+    }
+    for changing in
+        ["volume create v --size 16MiB --layout raid0x1", "brick evict brick-1 --yes", "stream create gold"]
+    {
+        let refusal = site.refusal(&format!("--config {client} {changing}"));
+        assert!(refusal.contains("takes an operator's certificate"), "{changing}: {refusal}");
+    }
+    site.text(&format!("--config {operator} volume create v --size 16MiB --layout raid0x1"));
+}
+
 #[test]
 fn a_token_of_a_stream_that_cannot_be_is_refused_with_what_would_be_right() {
     let site = Site::secure(0);

@@ -303,17 +303,9 @@ impl Requests {
         if is_write && (open.info.read_only || open.info.is_snapshot) {
             return answer(fx, origin, Err(IoError::ReadOnly), Payload::new());
         }
-        let (start, length) = match &io {
-            Io::Read { offset, length } | Io::Allocation { offset, length } => (*offset, u64::from(*length)),
-            Io::Write { offset } => (*offset, payload.len() as u64),
-            Io::Zero { offset, length } => (*offset, *length),
-        };
-        let is_read_too_long = matches!(io, Io::Read { .. }) && length > READ_BYTES_MAX;
-        let end = start.checked_add(length).filter(|end| length > 0 && *end <= open.info.size_bytes);
-        let Some(end) = end.filter(|_| !is_read_too_long) else {
+        let Some((start, end)) = bytes_of(&io, &payload, open) else {
             return answer(fx, origin, Err(IoError::OutOfRange), Payload::new());
         };
-        let end = if let Io::Allocation { .. } = io { end.min(start + ALLOCATION_BYTES_MAX) } else { end };
         if let Some(stream) = stream {
             coordinator.serve_stream(open.info.family, stream);
         }
@@ -557,6 +549,21 @@ impl Requests {
             Err(error) => answer(fx, origin, Err(error), Payload::new()),
         }
     }
+}
+
+/// The bytes that are concerned, from where to before where, if there can be such a request to the volume.
+fn bytes_of(io: &Io, payload: &Payload, open: &OpenVolume) -> Option<(u64, u64)> {
+    let (start, length) = match io {
+        Io::Read { offset, length } if u64::from(*length) <= READ_BYTES_MAX => (*offset, u64::from(*length)),
+        Io::Read { .. } => return None,
+        // Whoever asks is told how far the answer goes.
+        Io::Allocation { offset, length } => (*offset, u64::from(*length)),
+        Io::Write { offset } => (*offset, payload.len() as u64),
+        Io::Zero { offset, length } => (*offset, *length),
+    };
+    let end = start.checked_add(length).filter(|end| length > 0 && *end <= open.info.size_bytes)?;
+    let is_allocation = matches!(io, Io::Allocation { .. });
+    Some((start, if is_allocation { end.min(start.saturating_add(ALLOCATION_BYTES_MAX)) } else { end }))
 }
 
 /// When a request to a volume is given up that began then.
