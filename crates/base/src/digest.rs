@@ -25,7 +25,7 @@ impl fmt::Debug for Digest {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+
     use crate::Payload;
     use bytes::Bytes;
 

@@ -268,6 +268,7 @@ mod tests {
             known: 0,
             groups: Vec::new(),
             families: Vec::new(),
+            time: base::ClusterTime::FIRST,
         };
         assert_eq!(admit(Directory, BRICK, &counted(3)), Ok(()));
         assert_eq!(admit(Directory, BRICK, &counted(4)), Err(Refused::NotItself));

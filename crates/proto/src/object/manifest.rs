@@ -1,7 +1,7 @@
 //! How an object is cut into segments, and where they are.
 
 use super::access::Place;
-use super::coding::{Coder, Coding, LtDecoder, STORED_BLOCKS_MAX, enough};
+use super::coding::{Coder, Coding, STORED_BLOCKS_MAX, enough};
 use super::doubt::Expected;
 use base::{BLOCK, Checksum, ObjectVersion, Payload};
 use std::collections::BTreeMap;
