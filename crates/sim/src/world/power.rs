@@ -201,8 +201,9 @@ impl World {
             durability: Vec::new(),
             turns: self.shape.turns,
             shares: self.shape.shares.clone(),
-            // Often, so that what is wrong with it shows within a run.
-            garbage_every: Duration::from_secs(2),
+            // Often, so that what is wrong with it shows within a run; with every other number of bricks as seldom as the product does, as
+            // what is wrong with that shows otherwise.
+            garbage_every: Duration::from_secs(if self.shape.bricks.is_multiple_of(2) { 30 } else { 2 }),
             // Disks of the torture are hardly filled: bricks are never as full as each other.
             rebalance_above: 0.0,
             // A block of a shelf stands for many.
