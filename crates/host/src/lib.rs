@@ -39,7 +39,8 @@
 //!
 //! A completion of io_uring interrupts `epoll_wait` and signals the eventfd as well, so that a lone request ends two waits.
 //!
-//! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`refusals`], [`transport`] (peers), [`disk`],
+//! Reading order: [`clock`], [`address`], [`socket`], [`admission`] (who is let in), [`descriptors`], [`door`], [`threads`] (a door whose callers
+//! have a thread each), [`tls`], [`buffer`], [`framing`], [`output`], [`refusals`], [`transport`] (peers), [`disk`],
 //! [`nbd_server`], [`turn`] (what every loop does in a turn), then the daemons: [`brick`], [`gateway`], [`directory`],
 //! [`full_file_system`] (a brick whose file system has no room), [`recount`], [`attach`], [`objects`], [`admin`].
 //!
@@ -48,13 +49,16 @@
 
 pub mod address;
 mod admin;
+pub mod admission;
 mod attach;
 mod brick;
 pub mod buffer;
 mod channel;
 pub mod clock;
+pub mod descriptors;
 mod directory;
 pub mod disk;
+mod door;
 mod error;
 mod format;
 mod framing;
@@ -71,6 +75,7 @@ pub mod refusals;
 mod shutdown;
 mod slots;
 mod socket;
+pub mod threads;
 mod tls;
 pub mod transport;
 mod turn;

@@ -1,16 +1,17 @@
 //! Figures for Prometheus. The loop counts in plain integers of its own and publishes them once a second; a thread
 //! beside it answers whoever asks. What is on a page comes from each daemon's `measure`.
 
+use crate::admission::{Bound, Bounds, HELLO_MAX};
+use crate::threads::{self, Caller};
 use crate::transport::TransportCounters;
 use crate::{HostError, refusals};
 use base::Time;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use proto::Counters;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::StreamUse;
 
 const PERIOD: Duration = Duration::from_secs(1);
@@ -18,6 +19,12 @@ const PERIOD: Duration = Duration::from_secs(1);
 const LATENCY_BUCKETS: usize = 20;
 const LATENCY_BUCKET_MIN_US: u64 = 16;
 const REQUEST_BYTES_MAX: usize = 8 << 10;
+/// Readers at a time: a few Prometheus servers, each with a request or two. Nobody shows who it is.
+const BOUNDS: Bounds = Bounds {
+    strangers: Bound { in_all: 32, per_origin: 8, gives_way: true },
+    clients: Bound { in_all: 0, per_origin: 0, gives_way: false },
+    members: Bound { in_all: 0, per_origin: 0, gives_way: false },
+};
 
 /// Publishes a daemon's figures.
 #[derive(Clone)]
@@ -163,31 +170,22 @@ fn serve(address: SocketAddr) -> Result<PrometheusRecorder, HostError> {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     let listener = TcpListener::bind(address).map_err(|error| failed(error.to_string()))?;
-    let answer = move || {
-        for stream in listener.incoming().filter_map(Result::ok) {
-            if let Err(error) = answer(stream, &handle) {
-                tracing::debug!(%error, "a metrics request failed");
-            }
+    let answer = move |caller: Caller| {
+        if let Err(error) = answer(caller, &handle) {
+            tracing::debug!(%error, "a metrics request failed");
         }
     };
-    thread::Builder::new()
-        .name("metrics".to_owned())
-        .spawn(answer)
+    threads::serve("metrics", listener, BOUNDS, HELLO_MAX, answer)
         .map_err(|error| failed(error.to_string()))?;
     Ok(recorder)
 }
 
-fn answer(mut stream: TcpStream, handle: &PrometheusHandle) -> io::Result<()> {
-    stream.set_read_timeout(Some(PERIOD))?;
-    stream.set_write_timeout(Some(PERIOD))?;
-    // Who sends a byte a second would keep the one thread that answers for hours.
-    let end = Instant::now() + PERIOD;
+fn answer(mut caller: Caller, handle: &PrometheusHandle) -> io::Result<()> {
     let mut request = [0; REQUEST_BYTES_MAX];
     let mut length = 0;
     while !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
-        match stream.read(&mut request[length..])? {
+        match caller.read(&mut request[length..])? {
             0 => return Ok(()),
-            _ if Instant::now() > end => return Err(io::ErrorKind::TimedOut.into()),
             count => length += count,
         }
     }
@@ -196,7 +194,7 @@ fn answer(mut stream: TcpStream, handle: &PrometheusHandle) -> io::Result<()> {
         false => ("404 Not Found", "ask for /metrics\n".to_owned()),
     };
     write!(
-        stream,
+        caller,
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )

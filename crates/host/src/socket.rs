@@ -2,6 +2,7 @@
 
 use crate::HostError;
 use crate::address::{Address, resolve};
+use crate::admission::Origin;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -10,7 +11,7 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
 /// Connections that may wait to be taken: as many as the system permits.
@@ -170,7 +171,11 @@ impl Listener {
 
     fn bind(address: &Address) -> io::Result<Listener> {
         match address {
-            Address::Tcp(place) => Ok(Listener::Tcp(TcpListener::bind(resolve(place)?)?)),
+            Address::Tcp(place) => {
+                let listener = TcpListener::bind(resolve(place)?)?;
+                widen(&listener)?;
+                Ok(Listener::Tcp(listener))
+            }
             Address::Unix(path) => {
                 let bound = match bind_private(path) {
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(path) => {
@@ -192,18 +197,23 @@ impl Listener {
         })
     }
 
-    /// The next connection; `None` when there is none now.
-    pub(crate) fn accept(&self) -> io::Result<Option<Socket>> {
+    /// The next connection, and where it comes from; `None` when there is none now.
+    pub(crate) fn accept(&self) -> io::Result<Option<(Socket, Origin)>> {
         let accepted = match self {
-            Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Socket::Tcp(stream)),
-            Listener::Unix(listener, _) => listener.accept().map(|(stream, _)| Socket::Unix(stream)),
+            Listener::Tcp(listener) => {
+                listener.accept().map(|(stream, from)| (Socket::Tcp(stream), from.ip().into()))
+            }
+            Listener::Unix(listener, _) => {
+                listener.accept().map(|(stream, _)| (Socket::Unix(stream), Origin::Here))
+            }
         };
         match accepted {
-            Ok(socket) => {
+            Ok((socket, origin)) => {
                 if let Socket::Tcp(stream) = &socket {
-                    stream.set_nodelay(true)?;
+                    // It fails for a caller that is gone by now, of which its first read tells.
+                    let _ = stream.set_nodelay(true);
                 }
-                Ok(Some(socket))
+                Ok(Some((socket, origin)))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
@@ -227,6 +237,11 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     net::listen(&socket, BACKLOG)?;
     Ok(UnixListener::from_std(socket.into()))
+}
+
+/// Lets as many callers wait as the system permits: those beyond call again after a second.
+pub(crate) fn widen(listener: impl AsFd) -> io::Result<()> {
+    Ok(net::listen(listener, BACKLOG)?)
 }
 
 /// Lets a group use a socket.

@@ -1,23 +1,26 @@
 //! The directory's side: a few plain threads, since joining is rare. Every message is bounded and every wait has an
-//! end, so that a stranger costs one thread for seconds at most.
+//! end, so that a stranger costs one thread for seconds at most. Who is let in is decided in `host::admission`.
 
 use super::{Admission, JoinAnswer, JoinRequest, PATIENCE, receive, send};
 use crate::security::token::{Grant, JoinRole};
 use crate::security::{Authority, Role, Secrets};
 use anyhow::{Context, Result};
 use base::BrickId;
+use host::admission::{Bound, Bounds};
 use host::refusals::refused;
+use host::threads::{self, Caller};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
-/// Joiners served at a time; the next ones wait in the kernel's queue.
-const AT_ONCE_MAX: usize = 16;
+/// Joiners at a time: a rack of machines that are set up together. Those who have shown a valid secret are never sent away.
+const BOUNDS: Bounds = Bounds {
+    strangers: Bound { in_all: 64, per_origin: 16, gives_way: true },
+    clients: Bound { in_all: 64, per_origin: 32, gives_way: false },
+    members: Bound { in_all: 0, per_origin: 0, gives_way: false },
+};
 /// What a stranger is told, whatever was wrong.
 const REFUSAL: &str = "refused: the token is unknown, expired, revoked, or for another role; ask for a new one \
                        (`brickwork cluster token`)";
@@ -46,70 +49,53 @@ pub fn serve(service: JoinService, listener: TcpListener) -> Result<()> {
         .as_ref()
         .map(|(cert, key)| server_config(&service.authority, cert, key))
         .transpose()?;
-    let (service, busy) = (Arc::new(service), Arc::new(AtomicUsize::new(0)));
-    std::thread::Builder::new().name("join".to_owned()).spawn(move || {
-        for stream in listener.incoming() {
-            let (service, tls, slot) = (service.clone(), tls.clone(), Slot::take(&busy));
-            let answer = move || {
-                let _slot = slot;
-                if let Ok(Err(error)) = stream.map(|stream| service.answer(stream, tls)) {
-                    refused(|| eprintln!("a machine that tried to join got no answer: {error:#}"));
-                }
-            };
-            if let Err(error) = std::thread::Builder::new().name("joiner".to_owned()).spawn(answer) {
-                eprintln!("cannot start a thread for a machine that joins: {error}");
-            }
+    let answer = move |caller| {
+        if let Err(error) = service.answer(caller, tls.clone()) {
+            refused(|| eprintln!("a machine that tried to join got no answer: {error:#}"));
         }
-    })?;
+    };
+    threads::serve("join", listener, BOUNDS, PATIENCE, answer)?;
     Ok(())
 }
 
-/// One of the places for joiners; freed when dropped.
-struct Slot(Arc<AtomicUsize>);
-
-impl Slot {
-    /// Waits for a place. Joiners have [`PATIENCE`], so a place is free soon.
-    fn take(busy: &Arc<AtomicUsize>) -> Slot {
-        while busy.load(Ordering::Acquire) >= AT_ONCE_MAX {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        busy.fetch_add(1, Ordering::AcqRel);
-        Slot(busy.clone())
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 impl JoinService {
-    fn answer(&self, stream: TcpStream, tls: Option<Arc<ServerConfig>>) -> Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let stream = Deadline { stream, end: Instant::now() + PATIENCE };
+    fn answer(&self, mut caller: Caller, tls: Option<Arc<ServerConfig>>) -> Result<()> {
         match tls {
-            None => self.converse(stream),
-            Some(tls) => self.converse(StreamOwned::new(ServerConnection::new(tls)?, stream)),
+            None => {
+                let request = receive(&mut caller).context("no request that makes sense")?;
+                let answer = self.reply(&request, &mut caller);
+                Ok(send(&mut caller, &answer)?)
+            }
+            Some(tls) => {
+                let mut stream = StreamOwned::new(ServerConnection::new(tls)?, caller);
+                let request = receive(&mut stream).context("no request that makes sense")?;
+                let answer = self.reply(&request, &mut stream.sock);
+                Ok(send(&mut stream, &answer)?)
+            }
         }
     }
 
-    fn converse(&self, mut stream: impl Read + Write) -> Result<()> {
-        let request: JoinRequest = receive(&mut stream).context("no request that makes sense")?;
-        let answer = match self.consider(&request) {
+    fn reply(&self, request: &JoinRequest, caller: &mut Caller) -> JoinAnswer {
+        let admitted = self.granted(request).and_then(|grant| {
+            // It has proved itself, and nobody who calls takes its place from here on.
+            caller.is_known().map_err(anyhow::Error::from)?;
+            self.consider(request, grant)
+        });
+        match admitted {
             Ok(admission) => JoinAnswer::Admitted(admission),
             Err(Refusal::Stranger) => JoinAnswer::Refused(REFUSAL.to_owned()),
             Err(Refusal::Trouble(error)) => {
                 JoinAnswer::Refused(format!("the directory cannot admit it now: {error:#}"))
             }
-        };
-        Ok(send(&mut stream, &answer)?)
+        }
     }
 
-    fn consider(&self, request: &JoinRequest) -> Result<Admission, Refusal> {
+    fn granted(&self, request: &JoinRequest) -> Result<Grant, Refusal> {
         let granted = Secrets::at(&self.authority).admits(&request.secret, request.role)?;
-        let grant = granted.ok_or(Refusal::Stranger)?;
+        granted.ok_or(Refusal::Stranger)
+    }
+
+    fn consider(&self, request: &JoinRequest, grant: Grant) -> Result<Admission, Refusal> {
         let (role, brick) = match (request.role, grant) {
             (JoinRole::Brick, _) => {
                 let admitted = (self.admit)(request.nonce);
@@ -153,36 +139,6 @@ enum Refusal {
 impl From<anyhow::Error> for Refusal {
     fn from(error: anyhow::Error) -> Refusal {
         Refusal::Trouble(error)
-    }
-}
-
-/// A stream that ends at a moment, however slowly its peer drips.
-struct Deadline {
-    stream: TcpStream,
-    end: Instant,
-}
-
-impl Deadline {
-    fn check(&self) -> io::Result<()> {
-        if Instant::now() < self.end { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
-    }
-}
-
-impl Read for Deadline {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.check()?;
-        self.stream.read(buffer)
-    }
-}
-
-impl Write for Deadline {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.check()?;
-        self.stream.write(buffer)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
     }
 }
 

@@ -7,6 +7,7 @@ mod common;
 mod fsck;
 mod join;
 mod lab;
+mod listeners;
 mod pages;
 mod probe;
 mod snapshots;

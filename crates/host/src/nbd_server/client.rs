@@ -3,6 +3,7 @@
 use super::FrontEvent;
 use super::commands::{self, Carried, Kind};
 use super::feed::{Feed, Large};
+use crate::admission::HELLO_MAX;
 use crate::channel::Channel;
 use crate::framing::Fill;
 use crate::output::Output;
@@ -18,7 +19,7 @@ use wire::{AdminError, Io, IoError, IoReply, VolumeInfo};
 
 /// Bytes taken from one client in one turn of the loop.
 const TURN_BYTES: usize = 1 << 20;
-/// A client that is not attached after this time is let go.
+/// A client whose question about a volume is not answered after this time is let go; one that asks nothing has [`HELLO_MAX`].
 const NEGOTIATION_MAX: Duration = Duration::from_secs(15);
 
 /// What happened to requests, for the figures.
@@ -49,6 +50,8 @@ pub(super) struct Client {
     stream: Option<StreamId>,
     /// What the lookup under way is for.
     lookup: Option<Purpose>,
+    /// The names of all volumes are being asked for.
+    is_listing: bool,
     /// The loan that the session wants and that nobody has heard of yet.
     wish: Option<usize>,
     tls: Tls,
@@ -96,6 +99,7 @@ impl Client {
             volume: None,
             stream: None,
             lookup: None,
+            is_listing: false,
             wish: None,
             tls: Tls::Off,
             is_closing: false,
@@ -186,7 +190,9 @@ impl Client {
 
     /// Whether it has overstayed without attaching.
     pub(super) fn is_late(&self, now: Time) -> bool {
-        !self.session.is_attached() && now.since(self.opened) > NEGOTIATION_MAX
+        let is_waiting = self.lookup.is_some() || self.is_listing;
+        let patience = if is_waiting { NEGOTIATION_MAX } else { HELLO_MAX };
+        !self.session.is_attached() && now.since(self.opened) > patience
     }
 
     /// Puts it into the list of clients with output, once.
@@ -271,6 +277,7 @@ impl Client {
         now: Time,
         sink: &mut Vec<FrontEvent>,
     ) {
+        self.is_listing = false;
         let lines = |volumes: Vec<VolumeInfo>| {
             volumes.into_iter().map(|v| Listed { description: describe(&v), name: v.name }).collect()
         };
@@ -314,7 +321,10 @@ impl Client {
                 self.lookup = Some(purpose);
                 sink.push(FrontEvent::Open { session: self.id, name });
             }
-            Action::List => sink.push(FrontEvent::List { session: self.id }),
+            Action::List => {
+                self.is_listing = true;
+                sink.push(FrontEvent::List { session: self.id });
+            }
             Action::StartTls => self.tls = Tls::Asked,
             Action::Borrow(bytes) => self.wish = Some(bytes),
             Action::Request(request) => self.ask(request, now, sink),

@@ -15,13 +15,15 @@ mod lender;
 mod tests;
 
 use crate::address::Address;
+use crate::admission::{Bound, Bounds, Entry, Origin, Room, Standing};
 use crate::channel::Channel;
+use crate::door::{Door, Knock, turned_away};
 use crate::metrics::{Latency, Meter};
 use crate::refusals::refused;
 use crate::slots::Slots;
-use crate::socket::{Listener, Socket, group_id};
+use crate::socket::{Socket, group_id};
 use crate::tls::TlsConfigs;
-use crate::{HostError, NbdOptions};
+use crate::{HostError, NbdOptions, descriptors};
 use base::{Payload, StreamId, Time, VolumeId};
 use client::{Client, Served};
 use commands::Kind;
@@ -36,7 +38,14 @@ use wire::{AdminError, Io, IoError, IoReply, VolumeInfo};
 /// Tokens from here on belong to NBD: clients, then listeners.
 const CLIENTS: usize = 2 << 32;
 const LISTENERS: usize = 3 << 32;
-const CLIENTS_MAX: usize = 1024;
+/// Callers. A machine of many disks opens them all at once, and an NBD client that is sent away does not call again: so there are as
+/// many places for strangers as for attached clients. These are never sent away, since their users would see errors: so one address has
+/// at most half the places. There are no members of the cluster here.
+const BOUNDS: Bounds = Bounds {
+    strangers: Bound { in_all: 1024, per_origin: 256, gives_way: true },
+    clients: Bound { in_all: 1024, per_origin: 512, gives_way: false },
+    members: Bound { in_all: 0, per_origin: 0, gives_way: false },
+};
 /// Data that all clients together may have in flight, roughly; each gets a share, within bounds.
 const IN_FLIGHT_BYTES: usize = 32 << 20;
 const IN_FLIGHT_BYTES_MIN: usize = 256 << 10;
@@ -74,7 +83,8 @@ pub(crate) enum FrontEvent {
 pub(crate) struct NbdServer {
     registry: Registry,
     tls: Option<TlsConfigs>,
-    listeners: Vec<Listener>,
+    doors: Vec<Door>,
+    room: Room<usize>,
     clients: Slots<Box<Client>>,
     serial: u64,
     dirty: Vec<usize>,
@@ -101,18 +111,19 @@ impl NbdServer {
     pub(crate) fn new(options: &NbdOptions, registry: &Registry) -> Result<NbdServer, HostError> {
         let tls = options.tls.as_ref().map(TlsConfigs::load).transpose()?;
         let group = options.group.as_deref().map(group_id).transpose()?;
-        let mut listeners = Vec::new();
+        let mut doors = Vec::new();
         for text in &options.listen {
             let address: Address = text.parse()?;
             if tls.is_none() {
                 address.require_local()?;
             }
-            listeners.push(Listener::open(&address, group, registry, Token(LISTENERS + listeners.len()))?);
+            doors.push(Door::open(&address, group, registry, Token(LISTENERS + doors.len()))?);
         }
         Ok(NbdServer {
             registry: registry.try_clone().map_err(crate::error::system("epoll"))?,
             tls,
-            listeners,
+            doors,
+            room: Room::new(BOUNDS.within(descriptors::raise())),
             clients: Slots::default(),
             serial: 0,
             dirty: Vec::new(),
@@ -131,7 +142,7 @@ impl NbdServer {
             Address::Tcp(place) => format!("nbd:tcp:{place}"),
             unix => format!("nbd:{unix}"),
         };
-        self.listeners.iter().filter_map(|listener| listener.address().ok()).map(name).collect()
+        self.doors.iter().filter_map(|door| door.address().ok()).map(name).collect()
     }
 
     /// Takes a readiness event.
@@ -152,6 +163,11 @@ impl NbdServer {
 
     /// Reads from the clients that have something, and gives out what they want.
     pub(crate) fn gather(&mut self, now: Time) -> std::vec::Drain<'_, FrontEvent> {
+        for door in 0..self.doors.len() {
+            if self.doors[door].deadline() <= now {
+                self.accept(door, now);
+            }
+        }
         self.read_all(now);
         if now >= self.tick_at {
             self.tick_at = now + TICK;
@@ -166,7 +182,7 @@ impl NbdServer {
     }
 
     pub(crate) fn deadline(&self) -> Time {
-        self.tick_at
+        self.doors.iter().map(Door::deadline).fold(self.tick_at, Time::min)
     }
 
     /// Sends the replies of this turn: one system call a client where its socket takes it.
@@ -187,6 +203,19 @@ impl NbdServer {
 
     pub(crate) fn opened(&mut self, session: u64, volume: Result<VolumeInfo, AdminError>, now: Time) {
         self.with(session, |client, events| client.opened(volume, now, events));
+        let slot = slot_of(session);
+        let client = self.clients.get_mut(slot).filter(|client| client.id == session);
+        if client.is_some_and(|client| client.is_attached()) {
+            self.settle(slot, now);
+        }
+    }
+
+    /// A client has attached: it takes a place for good, or goes.
+    fn settle(&mut self, slot: usize, now: Time) {
+        if self.room.rise(slot, Standing::Client, now) == Entry::Refused {
+            refused(|| tracing::warn!("all places for attached NBD clients are taken; a new one is closed"));
+            self.drop_client(slot, &io::ErrorKind::ConnectionAborted.into());
+        }
     }
 
     pub(crate) fn listed(&mut self, session: u64, volumes: Result<Vec<VolumeInfo>, AdminError>, now: Time) {
@@ -211,7 +240,7 @@ impl NbdServer {
     pub(crate) fn end(&mut self) -> bool {
         if !self.is_ending {
             self.is_ending = true;
-            self.listeners.clear();
+            self.doors.clear();
             self.clients.iter_mut().for_each(|(_, client)| client.shut_down());
         }
         self.clients.iter_mut().all(|(_, client)| client.is_idle())
@@ -261,22 +290,33 @@ impl NbdServer {
         }
     }
 
-    fn accept(&mut self, listener: usize, now: Time) {
-        loop {
-            match self.listeners.get(listener).map(Listener::accept) {
-                Some(Ok(Some(socket))) => self.welcome(socket, now),
-                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Some(Err(error)) => return refused(|| tracing::warn!(%error, "cannot accept an NBD client")),
-                Some(Ok(None)) | None => return,
+    fn accept(&mut self, door: usize, now: Time) {
+        let Some(turn) = self.doors.get_mut(door).map(Door::turn) else { return };
+        for number in turn {
+            match self.doors[door].next(number, now) {
+                Knock::Caller(socket, origin) => self.welcome(socket, origin, now),
+                Knock::LastCaller(socket, origin) => match self.room.give_way() {
+                    Some(slot) => {
+                        self.send_away(slot);
+                        self.welcome(socket, origin, now);
+                    }
+                    None => turned_away(),
+                },
+                Knock::Nobody => break,
             }
         }
     }
 
-    fn welcome(&mut self, mut socket: Socket, now: Time) {
-        if self.clients.len() >= CLIENTS_MAX {
-            return refused(|| {
-                tracing::warn!("{CLIENTS_MAX} NBD clients are connected; a new one is closed");
-            });
+    fn send_away(&mut self, slot: usize) {
+        refused(|| tracing::warn!("all places for NBD clients that attach are taken; the most silent goes"));
+        self.drop_client(slot, &io::ErrorKind::ConnectionAborted.into());
+    }
+
+    fn welcome(&mut self, mut socket: Socket, origin: Origin, now: Time) {
+        match self.room.knock(origin) {
+            Entry::Free => {}
+            Entry::Instead(slot) => self.send_away(slot),
+            Entry::Refused => return refused(|| tracing::warn!("too many NBD clients; a new one is closed")),
         }
         let policy =
             if self.tls.is_some() && socket.is_tcp() { TlsPolicy::Required } else { TlsPolicy::None };
@@ -290,6 +330,7 @@ impl NbdServer {
         client.act(now, &mut self.events);
         client.mark_dirty(&mut self.dirty, slot);
         self.clients.insert(Box::new(client));
+        self.room.enter(slot, origin, now);
     }
 
     fn limits(&self) -> Limits {
@@ -362,6 +403,7 @@ impl NbdServer {
     fn drop_client(&mut self, slot: usize, error: &io::Error) {
         let Some(client) = self.clients.remove(slot) else { return };
         self.lender.end(client.id);
+        self.room.leave(slot);
         tracing::debug!(session = client.id, %error, "NBD connection ends");
         self.events.push(FrontEvent::Close { session: client.id });
     }

@@ -37,6 +37,10 @@ pub(super) enum Broken {
     Replaced,
     #[error("not needed for long")]
     Idle,
+    #[error("all places are taken, and another caller has its place")]
+    GaveWay,
+    #[error("all places are taken")]
+    Full,
 }
 
 pub(super) struct Connection {

@@ -7,12 +7,14 @@ mod contact;
 mod hello;
 
 use crate::address::Address;
+use crate::admission::{Bound, Bounds, Entry, HELLO_MAX, Origin, Room, Standing};
 use crate::channel::Channel;
+use crate::door::{Door, Knock, turned_away};
 use crate::refusals::refused;
 use crate::slots::Slots;
-use crate::socket::{Listener, Socket, Target};
+use crate::socket::{Socket, Target};
 use crate::tls::TlsConfigs;
-use crate::{HostError, Security};
+use crate::{HostError, Security, descriptors};
 use base::{ClientId, ClusterId, HashMap, NodeId, Rng, StreamId, Time};
 use connection::{Broken, Connection, Identity, Incoming, Progress};
 use contact::{Contact, Keep};
@@ -29,9 +31,13 @@ const LISTENER: Token = Token(TOKENS + u32::MAX as usize);
 
 /// Output that waits for one peer; packets beyond are dropped whole, and the machines ask again.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
-/// Connections whose handshake is not done.
-const STRANGERS_MAX: usize = 256;
-const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+/// Callers. 64 places of one address for handshakes suffice for all machines behind one address that come back together, since a
+/// handshake takes milliseconds; 1024 for as many `attach` on one machine. Whoever has gone for another one calls again.
+const BOUNDS: Bounds = Bounds {
+    strangers: Bound { in_all: 256, per_origin: 64, gives_way: true },
+    clients: Bound { in_all: 4096, per_origin: 1024, gives_way: true },
+    members: Bound { in_all: 4096, per_origin: 4096, gives_way: true },
+};
 /// A peer that is silent for this long is pinged, at every tick.
 const PING_AFTER: Duration = Duration::from_millis(500);
 /// A peer that is silent for this long, pings and all, is down.
@@ -98,13 +104,14 @@ pub struct Peers {
     identity: Identity,
     tls: Option<TlsConfigs>,
     registry: Registry,
-    listener: Option<Listener>,
+    door: Option<Door>,
+    /// Those who called.
+    room: Room<usize>,
     connections: Slots<Box<Connection>>,
     contacts: BTreeMap<NodeId, Contact>,
     routes: HashMap<NodeId, Route>,
     dirty: Vec<usize>,
     unread: Vec<usize>,
-    strangers: usize,
     tick_at: Time,
     ticks: u64,
     rng: Rng,
@@ -131,13 +138,13 @@ impl Peers {
             identity: Identity { me, cluster, spoken: Spoken::OURS },
             tls,
             registry: registry.try_clone().map_err(crate::error::system("epoll"))?,
-            listener: None,
+            door: None,
+            room: Room::new(BOUNDS.within(descriptors::raise())),
             connections: Slots::default(),
             contacts: BTreeMap::new(),
             routes: HashMap::default(),
             dirty: Vec::new(),
             unread: Vec::new(),
-            strangers: 0,
             tick_at: Time::ZERO,
             ticks: 0,
             rng: Rng::with_seed(seed),
@@ -153,11 +160,11 @@ impl Peers {
         if self.tls.is_none() {
             address.require_local()?;
         }
-        let listener = Listener::open(address, None, &self.registry, LISTENER)?;
-        let bound = listener
+        let door = Door::open(address, None, &self.registry, LISTENER)?;
+        let bound = door
             .address()
             .map_err(|error| HostError::Listen { address: address.to_string(), why: error.to_string() })?;
-        self.listener = Some(listener);
+        self.door = Some(door);
         Ok(bound)
     }
 
@@ -318,15 +325,21 @@ impl Peers {
 
     /// When [`Peers::tick`] has something to do.
     pub fn deadline(&self) -> Time {
-        self.tick_at
+        self.door.as_ref().map_or(self.tick_at, |door| door.deadline().min(self.tick_at))
     }
 
     /// Calls who is not connected, pings the silent, closes the dead.
     pub fn tick(&mut self, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        if self.door.as_ref().is_some_and(|door| door.deadline() <= now) {
+            self.accept(now, sink);
+        }
         if now < self.tick_at {
             return;
         }
         self.ticks += 1;
+        for slot in self.room.late(now) {
+            self.close(slot, &Broken::Late, now, sink);
+        }
         for slot in self.connections.range() {
             if let Err(why) = self.examine(slot, now) {
                 self.close(slot, &why, now, sink);
@@ -345,7 +358,8 @@ impl Peers {
         let Some(connection) = self.connections.get_mut(slot) else { return Ok(()) };
         let silent = now.since(connection.heard);
         if connection.peer.is_none() {
-            let late = now.since(connection.opened) > HANDSHAKE_MAX;
+            // Those who called have the room's time.
+            let late = connection.called.is_some() && now.since(connection.opened) > HELLO_MAX;
             return if late { Err(Broken::Late) } else { Ok(()) };
         }
         if silent >= DOWN_AFTER {
@@ -353,6 +367,7 @@ impl Peers {
         }
         if std::mem::take(&mut connection.is_used) {
             connection.used = now;
+            self.room.is_used(slot, now);
         }
         let on_demand = |node| self.contacts.get(&node).is_some_and(|contact| contact.keep == Keep::OnDemand);
         if now.since(connection.used) >= IDLE_MAX && connection.called.is_some_and(on_demand) {
@@ -369,26 +384,31 @@ impl Peers {
     }
 
     fn accept(&mut self, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
-        loop {
-            match self.listener.as_ref().map(Listener::accept) {
-                Some(Ok(Some(socket))) => self.welcome(socket, now),
-                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Some(Err(error)) => {
-                    // Out of descriptors, most likely: ask again when a connection was closed.
-                    refused(|| tracing::warn!(%error, "cannot accept a peer's connection"));
-                    self.tick_at = now;
-                    return self.tick(now, sink);
-                }
-                Some(Ok(None)) | None => return,
+        let Some(mut door) = self.door.take() else { return };
+        for number in door.turn() {
+            match door.next(number, now) {
+                Knock::Caller(socket, origin) => self.welcome(socket, origin, now, sink),
+                Knock::LastCaller(socket, origin) => match self.room.give_way() {
+                    Some(slot) => {
+                        self.close(slot, &Broken::GaveWay, now, sink);
+                        self.welcome(socket, origin, now, sink);
+                    }
+                    None => turned_away(),
+                },
+                Knock::Nobody => break,
             }
         }
+        self.door = Some(door);
     }
 
-    fn welcome(&mut self, socket: Socket, now: Time) {
-        if self.strangers >= STRANGERS_MAX {
-            refused(|| tracing::warn!("too many connections in their handshake; a new one is closed"));
-            self.counters.broken += 1;
-            return;
+    fn welcome(&mut self, socket: Socket, origin: Origin, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        match self.room.knock(origin) {
+            Entry::Free => {}
+            Entry::Instead(slot) => self.close(slot, &Broken::GaveWay, now, sink),
+            Entry::Refused => {
+                self.counters.broken += 1;
+                return refused(|| tracing::warn!("too many callers; a new one is closed"));
+            }
         }
         let channel = match &self.tls {
             // Unix sockets are guarded by the file system.
@@ -396,11 +416,10 @@ impl Peers {
             _ => Ok((socket, None)),
         };
         match channel {
-            Ok((socket, connection)) => {
-                if let Err(error) = self.open(socket, connection, None, now) {
-                    refused(|| tracing::warn!(%error, "cannot watch a peer's connection"));
-                }
-            }
+            Ok((socket, connection)) => match self.open(socket, connection, None, now) {
+                Ok(slot) => self.room.enter(slot, origin, now),
+                Err(error) => refused(|| tracing::warn!(%error, "cannot watch a peer's connection")),
+            },
             Err(error) => refused(|| tracing::warn!(%error, "cannot begin TLS")),
         }
     }
@@ -441,7 +460,6 @@ impl Peers {
             None => Channel::plain(socket),
         };
         self.connections.insert(Box::new(Connection::new(channel, called, self.identity, now)));
-        self.strangers += usize::from(called.is_none());
         Ok(slot)
     }
 
@@ -471,15 +489,23 @@ impl Peers {
                 }
             }
         });
-        self.counters.received_bytes += core::mem::take(&mut connection.arrived_bytes);
+        let arrived_bytes = core::mem::take(&mut connection.arrived_bytes);
+        self.counters.received_bytes += arrived_bytes;
+        if arrived_bytes > 0 && connection.peer.is_none() {
+            self.room.has_spoken(slot);
+        }
         if connection.has_output() {
             mark(&mut connection.is_dirty, &mut self.dirty, slot);
         }
         if let Some(peer) = opened {
-            if !self.opened(slot, peer, now, sink) {
-                return;
+            if self.is_taken(slot, peer) {
+                return self.close(slot, &Broken::Refused(Refusal::Taken(peer)), now, sink);
+            }
+            if !self.makes_room(slot, peer, now, sink) {
+                return self.close(slot, &Broken::Full, now, sink);
             }
             from = Some(peer);
+            self.opened(slot, peer, now, sink);
         }
         if let Some(from) = from {
             early.into_iter().for_each(|packet| sink(PeerEvent::Packet { from, packet }));
@@ -495,22 +521,34 @@ impl Peers {
         }
     }
 
-    /// Whether the peer is let in.
-    fn opened(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) -> bool {
-        let Some(connection) = self.connections.get_mut(slot) else { return false };
-        let (called, certified) = (connection.called.is_some(), connection.certified);
-        if self.is_taken(slot, peer) {
-            self.strangers -= usize::from(!called);
-            self.close(slot, &Broken::Refused(Refusal::Taken(peer)), now, sink);
-            return false;
+    /// Gives a caller the place of one that is known.
+    fn makes_room(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) -> bool {
+        if self.connections.get_mut(slot).is_none_or(|connection| connection.called.is_some()) {
+            return true;
         }
+        let standing = match peer {
+            NodeId::Client(_) => Standing::Client,
+            NodeId::Directory | NodeId::Brick(_) | NodeId::Gateway(_) => Standing::Member,
+        };
+        match self.room.rise(slot, standing, now) {
+            Entry::Free => true,
+            Entry::Instead(other) => {
+                self.close(other, &Broken::GaveWay, now, sink);
+                true
+            }
+            Entry::Refused => false,
+        }
+    }
+
+    fn opened(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        let (called, certified) = (connection.called.is_some(), connection.certified);
         self.counters.connections += 1;
         if called && let Some(contact) = self.contacts.get_mut(&peer) {
             (contact.failures, contact.why) = (0, String::new());
         }
         // Who calls here can be answered on that connection, so that what waits goes out either way.
         let waiting = self.contacts.get_mut(&peer).map(Contact::take_waiting).unwrap_or_default();
-        self.strangers -= usize::from(!called);
         let old = self.routes.get(&peer).and_then(|route| if called { route.called } else { route.accepted });
         if let Some(old) = old {
             // The newer connection is the living one: the other end opened it because the older broke there.
@@ -527,7 +565,6 @@ impl Peers {
             sink(PeerEvent::Certified { client, stream });
         }
         waiting.iter().for_each(|packet| self.send(peer, packet));
-        true
     }
 
     /// Whether an id is that of somebody else who is connected, as far as this can be known of a release that cannot show whose it is.
@@ -543,7 +580,7 @@ impl Peers {
     fn close(&mut self, slot: usize, why: &Broken, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
         let Some(connection) = self.connections.remove(slot) else { return };
         self.counters.broken += 1;
-        self.strangers -= usize::from(connection.called.is_none() && connection.peer.is_none());
+        self.room.leave(slot);
         match connection.called {
             Some(node) if matches!(why, Broken::Idle) => {
                 self.contacts.entry(node).and_modify(|contact| contact.slot = None);

@@ -11,6 +11,13 @@ use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// More silent connections than all places of an NBD front.
+const SILENT_NBD: usize = 1_200;
+/// More than the places for strangers of every other door.
+const SILENT_PEERS: usize = 400;
+/// Silent callers have 5 s: whoever waits for them to go is answered later.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(4);
+
 const SIZE: u64 = 64 << 20;
 /// What a gateway may hold on to when clients never read: the bound for 64 busy connections.
 const GATEWAY_BYTES_MAX: u64 = 150 << 20;
@@ -294,9 +301,22 @@ pub(super) fn closed_in_mid_payload(binary: &Path) -> Result<()> {
 
 /// Hundreds that connect and say nothing, or one byte at a time; others are still served, also new ones.
 pub(super) fn half_open_and_slow(binary: &Path) -> Result<()> {
+    // This process holds more connections than each door of a daemon lets in.
+    host::descriptors::raise();
     with_witness(binary, |cluster| {
         let port = cluster.gateways[0].nbd_port;
-        let silent: Vec<TcpStream> = (0..400).filter_map(|_| connect(port).ok()).collect();
+        let silent: Vec<TcpStream> = (0..SILENT_NBD).filter_map(|_| connect(port).ok()).collect();
+        let mut doors = vec![cluster.directory_port, cluster.join_port, cluster.gateways[0].port];
+        doors.extend(&cluster.brick_ports);
+        let crowds: Vec<TcpStream> = doors
+            .into_iter()
+            .flat_map(|door| (0..SILENT_PEERS).filter_map(move |_| connect(door).ok()))
+            .collect();
+        let started = Instant::now();
+        ensure!(cluster.status()?.is_object(), "the directory no longer answers");
+        let _token = cluster.token()?;
+        eprintln!("    an operator was answered in {:.2} s beside them", started.elapsed().as_secs_f64());
+        ensure!(started.elapsed() < ANSWERED_WITHIN, "an operator waited for {:?}", started.elapsed());
         let mut slow: Vec<TcpStream> = (0..100).filter_map(|_| connect(port).ok()).collect();
         let mut opening = Vec::from(3u32.to_be_bytes());
         opening.extend_from_slice(&nbd::OPTION_MAGIC.to_be_bytes());
@@ -307,7 +327,7 @@ pub(super) fn half_open_and_slow(binary: &Path) -> Result<()> {
         let mut fresh = Nbd::tcp(port, "v").context("a new client beside hundreds that say nothing")?;
         fresh.write(0, &[4; 4096])?;
         ensure!(fresh.read(0, 4096)? == [4; 4096], "a new client beside hundreds that say nothing");
-        drop((silent, slow));
+        drop((silent, slow, crowds));
         Ok(())
     })
 }

@@ -320,6 +320,16 @@ impl Cluster {
         Metrics(self.metrics_ports.iter().map(|port| metrics::fetch(*port)).collect())
     }
 
+    /// Where bricks and gateways tell what they measure.
+    pub fn metrics_ports(&self) -> Vec<u16> {
+        self.metrics_ports.clone()
+    }
+
+    /// What the daemon says whose metrics are at this port.
+    pub fn page_at(&self, port: u16) -> Result<Page> {
+        metrics::ask(port)
+    }
+
     /// Waits until bricks write nothing home any more from their journals, so that nobody takes it for work of what comes after. Daemons that keep
     /// some of it for later are not waited for long.
     pub fn wait_until_destaged(&self) {

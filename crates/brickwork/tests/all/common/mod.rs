@@ -29,6 +29,11 @@ impl Site {
         Site::start_as(bricks, Spec { tls: true, nbd_tls: true, metrics: true, ..Spec::default() })
     }
 
+    /// The same, where daemons speak TLS and tell their metrics, and NBD is plain.
+    pub fn measured(bricks: u32) -> Site {
+        Site::start_as(bricks, Spec { tls: true, metrics: true, ..Spec::default() })
+    }
+
     fn start_as(bricks: u32, spec: Spec) -> Site {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let spec = Spec {
