@@ -90,7 +90,7 @@ impl Call {
                 }
                 _ => {}
             },
-            PeerEvent::Down(_) | PeerEvent::Certified { .. } => {}
+            PeerEvent::Down(_) | PeerEvent::Gone(_) | PeerEvent::Certified { .. } => {}
         }
         None
     }

@@ -35,23 +35,78 @@ pub fn run_attach(
     let listen = vec![Address::Unix(options.socket).to_string()];
     let nbd = NbdServer::new(&NbdOptions { listen, tls: None, group: options.group }, core.registry())?;
     let machine = Client::new(ClientConfig { id, volume: options.volume.clone(), window: WINDOW }, now);
-    let ready = Ready { name: format!("attach {}", options.volume), addresses: nbd.addresses() };
+    let opening = Opening::new(&options.volume, &nbd, on_ready);
     let meter = Meter::new(node.metrics)?;
     let role = AttachRole {
         nbd,
         name: options.volume,
+        opening,
         volume: None,
         openers: Vec::new(),
         listers: Vec::new(),
         asked: Slots::default(),
         waiting: VecDeque::new(),
     };
-    on_ready(&ready);
     Driver::new(core, peers, machine, role, meter).run()
 }
 
-struct AttachRole {
+/// The start of a daemon that serves one volume: it says that it serves once the volume is found, and does not start if there is none.
+pub(crate) enum Opening<'a> {
+    Waits { ready: Ready, on_ready: OnReady<'a>, has_warned: bool, turns: u32 },
+    Serves,
+    Refused(AdminError),
+}
+
+/// Seconds after which it is said what is waited for.
+const WARN_AFTER: u32 = 5;
+
+impl<'a> Opening<'a> {
+    pub(crate) fn new(volume: &str, nbd: &NbdServer, on_ready: OnReady<'a>) -> Opening<'a> {
+        let ready = Ready { name: format!("attach {volume}"), addresses: nbd.addresses() };
+        Opening::Waits { ready, on_ready, has_warned: false, turns: 0 }
+    }
+
+    /// The volume was found, or there is none. Only the first word counts: a volume that is deleted later ends no daemon.
+    pub(crate) fn hear(&mut self, volume: &Result<VolumeInfo, AdminError>) {
+        if !matches!(self, Opening::Waits { .. }) {
+            return;
+        }
+        let next = match volume {
+            Ok(_) => Opening::Serves,
+            Err(error) => Opening::Refused(error.clone()),
+        };
+        if let (Opening::Waits { ready, on_ready, .. }, Opening::Serves) =
+            (std::mem::replace(self, next), &self)
+        {
+            on_ready(&ready);
+        }
+    }
+
+    /// Why the daemon does not start, if it does not.
+    pub(crate) fn refusal(&mut self) -> Option<HostError> {
+        match self {
+            Opening::Refused(error) => Some(error.clone().into()),
+            Opening::Waits { .. } | Opening::Serves => None,
+        }
+    }
+
+    /// A second has passed.
+    pub(crate) fn tick(&mut self, volume: &str) {
+        if let Opening::Waits { has_warned, turns, .. } = self {
+            *turns += 1;
+            if *turns > WARN_AFTER && !std::mem::replace(has_warned, true) {
+                tracing::warn!(
+                    volume,
+                    "not found yet: neither directory nor gateway has answered; waiting for them"
+                );
+            }
+        }
+    }
+}
+
+struct AttachRole<'a> {
     nbd: NbdServer,
+    opening: Opening<'a>,
     /// The volume's name; clients may also ask for the default export.
     name: String,
     /// What the machine found, once it did.
@@ -64,7 +119,7 @@ struct AttachRole {
     waiting: VecDeque<FrontEvent>,
 }
 
-impl Role for AttachRole {
+impl Role for AttachRole<'_> {
     type Machine = Client;
     const ROLE: proto::admission::Role = proto::admission::Role::Client;
 
@@ -73,6 +128,7 @@ impl Role for AttachRole {
             PeerEvent::Packet { from, packet } => ClientEvent::Packet { from, packet },
             PeerEvent::Up(node) => ClientEvent::Up(node),
             PeerEvent::Down(node) => ClientEvent::Down(node),
+            PeerEvent::Gone(node) => ClientEvent::Gone(node),
             PeerEvent::Certified { .. } => return None,
         })
     }
@@ -82,6 +138,7 @@ impl Role for AttachRole {
         match effect {
             ClientEffect::Send { to, packet } => world.peers.send(to, &packet),
             ClientEffect::Address { node, address } => world.learn(node, &address),
+            ClientEffect::Forget(node) => world.forget(node),
             ClientEffect::Opened { volume } => self.found(volume, now),
             ClientEffect::Reply { tag, result, payload } => {
                 if let Some((session, tag)) = self.asked.remove(tag as usize) {
@@ -121,12 +178,17 @@ impl Role for AttachRole {
         self.nbd.end()
     }
 
+    fn breaks_off(&mut self, _now: Time) -> Option<HostError> {
+        self.opening.refusal()
+    }
+
     fn measure(&mut self, _machine: &Client, _now: Time, meter: &mut Meter) {
+        self.opening.tick(&self.name);
         self.nbd.measure(meter);
     }
 }
 
-impl AttachRole {
+impl AttachRole<'_> {
     fn take(&mut self, event: FrontEvent, now: Time) -> Option<ClientEvent> {
         match event {
             FrontEvent::Open { session, name } if name.is_empty() || name == self.name => {
@@ -156,6 +218,13 @@ impl AttachRole {
     }
 
     fn found(&mut self, volume: Result<VolumeInfo, AdminError>, now: Time) {
+        self.opening.hear(&volume);
+        // NBD cannot tell a client that an export has changed; who connects from now on gets the new size.
+        if let (Ok(found), Some(Ok(before))) = (&volume, &self.volume)
+            && found.size_bytes != before.size_bytes
+        {
+            tracing::info!(volume = %found.name, size_bytes = found.size_bytes, "volume was resized");
+        }
         self.volume = Some(volume);
         self.answer(now);
     }

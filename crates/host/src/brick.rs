@@ -218,7 +218,7 @@ impl Role for BrickRole<'_> {
             PeerEvent::Packet { from, packet } => Event::Packet { from, packet },
             PeerEvent::Up(node) => Event::Up(node),
             PeerEvent::Down(node) => Event::Down(node),
-            PeerEvent::Certified { .. } => return None,
+            PeerEvent::Gone(_) | PeerEvent::Certified { .. } => return None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! The gateway daemon: NBD clients in front, `attach` clients and bricks as peers.
 
 use crate::address::Address;
+use crate::attach::Opening;
 use crate::metrics::Meter;
 use crate::nbd_server::{FrontEvent, NbdServer};
 use crate::transport::{PeerEvent, Peers};
@@ -49,9 +50,9 @@ pub fn run_attach_direct(
     let system = System::start(&options.node, &options.directory, shutdown)?;
     let nbd = NbdServer::new(&nbd, system.core.registry())?;
     let meter = Meter::new(options.node.metrics)?;
-    on_ready(&Ready { name: format!("attach {}", options.volume), addresses: nbd.addresses() });
+    let opening = Opening::new(&options.volume, &nbd, on_ready);
     let serving = Serving { address: String::new(), serves: Serves::OwnClient, beside: None };
-    system.run(serving, nbd, Some(options.volume), meter)
+    system.run(serving, nbd, Some(Only { volume: options.volume, opening, has_asked: false }), meter)
 }
 
 /// Whom a gateway serves, and where.
@@ -96,7 +97,7 @@ impl System {
         self,
         Serving { address, serves, beside }: Serving,
         nbd: NbdServer,
-        only: Option<String>,
+        only: Option<Only<'_>>,
         meter: Meter,
     ) -> Result<(), HostError> {
         let System { core, id, peers, workers, now } = self;
@@ -120,19 +121,30 @@ fn warn_of_plain_nbd(options: &GatewayOptions) {
     }
 }
 
-struct GatewayRole {
+/// The session by which a gateway that serves one volume asks whether there is such a volume. No NBD client has it.
+const OPENING: u64 = u64::MAX;
+
+/// The one volume that a gateway serves, also as the default export.
+struct Only<'a> {
+    volume: String,
+    opening: Opening<'a>,
+    has_asked: bool,
+}
+
+struct GatewayRole<'a> {
     nbd: NbdServer,
     workers: Workers,
-    /// The one volume that it serves, also as the default export; none where it serves all.
-    only: Option<String>,
+    /// None where it serves all.
+    only: Option<Only<'a>>,
     /// What clients want, kept so that no turn allocates.
     events: Vec<FrontEvent>,
 }
 
-impl GatewayRole {
+impl GatewayRole<'_> {
     /// What an NBD client wants of the machine, if it may.
     fn take(&mut self, event: FrontEvent, now: Time) -> Option<GatewayEvent> {
-        Some(match (event, &self.only) {
+        let only = self.only.as_ref().map(|only| &only.volume);
+        Some(match (event, only) {
             (FrontEvent::Open { session, name }, Some(only)) if name.is_empty() || name == *only => {
                 GatewayEvent::Open { session, name: only.clone() }
             }
@@ -151,27 +163,28 @@ impl GatewayRole {
 
     /// The volumes that its clients see.
     fn shown(&self, mut volumes: Vec<VolumeInfo>) -> Vec<VolumeInfo> {
-        volumes.retain(|volume| self.only.as_ref().is_none_or(|only| volume.name == *only));
+        volumes.retain(|volume| self.only.as_ref().is_none_or(|only| volume.name == only.volume));
         volumes
     }
 }
 
 /// What a gateway's machine is told of its peers.
-pub(crate) fn event_of(event: PeerEvent) -> GatewayEvent {
-    match event {
+pub(crate) fn event_of(event: PeerEvent) -> Option<GatewayEvent> {
+    Some(match event {
         PeerEvent::Packet { from, packet } => GatewayEvent::Packet { from, packet },
         PeerEvent::Up(node) => GatewayEvent::Up(node),
         PeerEvent::Down(node) => GatewayEvent::Down(node),
         PeerEvent::Certified { client, stream } => GatewayEvent::Certified { client, stream },
-    }
+        PeerEvent::Gone(_) => return None,
+    })
 }
 
-impl Role for GatewayRole {
+impl Role for GatewayRole<'_> {
     type Machine = Gateway;
     const ROLE: proto::admission::Role = proto::admission::Role::Gateway;
 
     fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
-        Some(event_of(event))
+        event_of(event)
     }
 
     fn effect(&mut self, effect: GatewayEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {
@@ -180,6 +193,12 @@ impl Role for GatewayRole {
             GatewayEffect::Send { to, packet } => world.peers.send(to, &packet),
             GatewayEffect::Compute { number, computation } => self.workers.compute(number, computation),
             GatewayEffect::Address { node, address } => world.learn(node, &address),
+            GatewayEffect::Opened { session: OPENING, volume } => {
+                if let Some(only) = &mut self.only {
+                    only.opening.hear(&volume);
+                }
+                world.inbox.push(GatewayEvent::Close { session: OPENING });
+            }
             GatewayEffect::Opened { session, volume } => self.nbd.opened(session, volume, now),
             GatewayEffect::Listed { session, volumes } => {
                 let shown = volumes.map(|volumes| self.shown(volumes));
@@ -201,6 +220,11 @@ impl Role for GatewayRole {
     }
 
     fn gather(&mut self, world: &mut World<'_, Self>) {
+        if let Some(only) = &mut self.only
+            && !std::mem::replace(&mut only.has_asked, true)
+        {
+            world.inbox.push(GatewayEvent::Open { session: OPENING, name: only.volume.clone() });
+        }
         let mut events = std::mem::take(&mut self.events);
         events.extend(self.nbd.gather(world.now));
         world.inbox.extend(events.drain(..).filter_map(|event| self.take(event, world.now)));
@@ -225,7 +249,14 @@ impl Role for GatewayRole {
         self.nbd.end()
     }
 
+    fn breaks_off(&mut self, _now: Time) -> Option<HostError> {
+        self.only.as_mut().and_then(|only| only.opening.refusal())
+    }
+
     fn measure(&mut self, machine: &Gateway, _now: Time, meter: &mut Meter) {
+        if let Some(only) = &mut self.only {
+            only.opening.tick(&only.volume);
+        }
         meter.counters(machine.counters());
         machine.traffic().all().into_iter().for_each(|(name, value)| meter.counter(name, value));
         meter.gauge("brickwork_requests_under_way", machine.requests_under_way() as f64);

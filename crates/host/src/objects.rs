@@ -74,7 +74,7 @@ impl<U: ObjectUser> Role for ObjectRole<'_, U> {
     const ROLE: proto::admission::Role = proto::admission::Role::Gateway;
 
     fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
-        Some(event_of(event))
+        event_of(event)
     }
 
     fn effect(&mut self, effect: GatewayEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {

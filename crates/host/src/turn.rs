@@ -119,6 +119,12 @@ impl<R: Role> World<'_, R> {
         }
     }
 
+    /// Calls `node` no more.
+    pub(crate) fn forget(&mut self, node: base::NodeId) {
+        let inbox = &mut *self.inbox;
+        self.peers.forget(node, self.now, &mut |event| inbox.extend(R::peer_event(event)));
+    }
+
     /// As [`World::learn`], of an address that was read before.
     pub(crate) fn learn_at(&mut self, node: base::NodeId, address: &Address) {
         let inbox = &mut *self.inbox;

@@ -1,9 +1,10 @@
 //! A client: keeps one volume's I/O going through any gateway (`brickwork attach`). A request that was not answered
-//! is asked again, under its own id, through the next gateway.
+//! is asked again, under its own id, through the next gateway. Which gateways there are is known in [`gateways`].
 //!
 //! Where the volume's data path says which brick coordinates ([`route`]), a request goes to the gateway beside that brick, if that one is
 //! reached and has the volume open. All others, and all that are asked again, go through the client's own gateway.
 
+mod gateways;
 mod route;
 #[cfg(test)]
 mod tests;
@@ -11,12 +12,13 @@ mod tests;
 use crate::admission::{Role, admit};
 use crate::counters::{Counter, Counters};
 use crate::gateway::GIVEN_UP_KEPT;
-use base::{BrickId, ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, Time};
+use base::{ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, Time};
 use core::time::Duration;
+use gateways::{Gateways, Nearer, News};
 use route::Routes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wire::{
-    AdminError, AdminReply, AdminRequest, GatewayStatus, Io, IoError, IoReply, Message, Packet, Service,
+    AdminError, AdminReply, AdminRequest, ClusterStatus, Io, IoError, IoReply, Message, Packet, Service,
     VolumeInfo,
 };
 
@@ -29,6 +31,8 @@ pub enum ClientEvent {
     Up(NodeId),
     /// The connection to a peer is gone.
     Down(NodeId),
+    /// Somebody else answers where a peer was: it is not called any more.
+    Gone(NodeId),
     /// I/O. Answered by [`ClientEffect::Reply`]. The caller keeps at most [`ClientConfig::window`] unanswered.
     Io {
         tag: u64,
@@ -49,6 +53,8 @@ pub enum ClientEffect {
         /// Where.
         address: String,
     },
+    /// A peer is gone: call it no more.
+    Forget(NodeId),
     /// The volume was found, or changed; `Err` when there is none.
     Opened { volume: Result<VolumeInfo, AdminError> },
     /// Answers [`ClientEvent::Io`].
@@ -89,28 +95,14 @@ struct Outstanding {
     asked: Option<GatewayId>,
 }
 
-/// Another gateway than the client's own, to which requests of some blocks go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Nearer {
-    /// It was asked to open the volume: by which question, and when.
-    Asked(u64, Time),
-    Open,
-    /// It did not serve a request: it is asked nothing until then.
-    Left(Time),
-}
-
 pub struct Client {
     config: ClientConfig,
-    gateways: BTreeMap<GatewayId, String>,
-    up: BTreeSet<GatewayId>,
+    gateways: Gateways,
     gateway: Option<GatewayId>,
     /// The question of the attachment under way; `None` when attached.
     attaching: Option<u64>,
     volume: Option<VolumeInfo>,
     routes: Option<Routes>,
-    /// Which gateway is beside which brick.
-    beside: BTreeMap<BrickId, GatewayId>,
-    nearer: BTreeMap<GatewayId, Nearer>,
     outstanding: BTreeMap<u64, Outstanding>,
     sequence: u64,
     serial: u64,
@@ -127,14 +119,11 @@ impl Client {
     pub fn new(config: ClientConfig, now: Time) -> Client {
         Client {
             config,
-            gateways: BTreeMap::new(),
-            up: BTreeSet::new(),
+            gateways: Gateways::default(),
             gateway: None,
             attaching: None,
             volume: None,
             routes: None,
-            beside: BTreeMap::new(),
-            nearer: BTreeMap::new(),
             outstanding: BTreeMap::new(),
             sequence: 0,
             serial: 0,
@@ -156,6 +145,11 @@ impl Client {
         self.gateway.filter(|_| self.attaching.is_none())
     }
 
+    /// The gateways that it calls.
+    pub fn gateways(&self) -> impl Iterator<Item = GatewayId> + '_ {
+        self.gateways.ids()
+    }
+
     /// A request that is not answered yet: under which id it is asked, of whom it was asked last, and when. For people who look
     /// for what holds it up.
     pub fn outstanding(&self, tag: u64) -> Option<(RequestId, Option<GatewayId>, Time)> {
@@ -169,7 +163,7 @@ impl Client {
         }
         match (from, packet.message) {
             (NodeId::Directory, Message::AdminDone { result: Ok(AdminReply::Status(status)), .. }) => {
-                self.on_gateways(now, status.gateways, fx);
+                self.on_status(now, *status, fx);
             }
             (NodeId::Gateway(gateway), message) if self.gateway == Some(gateway) => {
                 self.heard = now;
@@ -187,19 +181,19 @@ impl Client {
         }
     }
 
-    fn on_gateways(&mut self, now: Time, gateways: Vec<GatewayStatus>, fx: &mut Vec<ClientEffect>) {
-        // Those without an address serve the client in their own process only.
-        let gateways = || gateways.iter().filter(|of| !of.address.is_empty());
-        // Where several say so, one that is reached.
-        let (up, down): (Vec<_>, Vec<_>) = gateways().partition(|of| self.up.contains(&of.id));
-        self.beside = down.into_iter().chain(up).filter_map(|of| Some((of.beside?, of.id))).collect();
-        for GatewayStatus { id, address, .. } in gateways().cloned() {
-            if self.gateways.insert(id, address.clone()).as_ref() != Some(&address) {
-                fx.push(ClientEffect::Address { node: NodeId::Gateway(id), address });
-            }
-        }
+    fn on_status(&mut self, now: Time, status: ClusterStatus, fx: &mut Vec<ClientEffect>) {
+        fx.extend(self.gateways.on_listed(status.gateways).into_iter().map(|news| match news {
+            News::Moved(id, address) => ClientEffect::Address { node: NodeId::Gateway(id), address },
+            News::Gone(id) => ClientEffect::Forget(NodeId::Gateway(id)),
+        }));
+        let is_own = |volume: &VolumeInfo| {
+            self.volume.as_ref().is_some_and(|own| own.id == volume.id && own != volume)
+        };
         if self.gateway.is_none() {
             self.choose(now, fx);
+        } else if status.volumes.iter().any(|of| is_own(&of.volume)) {
+            // It was resized, say: the gateway that serves it tells from when on.
+            self.attach(now, fx);
         }
     }
 
@@ -224,12 +218,11 @@ impl Client {
         payload: Payload,
         fx: &mut Vec<ClientEffect>,
     ) {
-        let known = self.nearer.get(&gateway).copied();
         match message {
             Message::Attached { operation, volume: Ok(volume) } => {
-                let is_asked = matches!(known, Some(Nearer::Asked(asked, _)) if asked == operation);
+                let is_asked = matches!(self.gateways.nearer(gateway), Some(Nearer::Asked(asked, _)) if asked == operation);
                 if is_asked && self.volume.as_ref().is_some_and(|own| own.id == volume.id) {
-                    self.nearer.insert(gateway, Nearer::Open);
+                    self.gateways.set_nearer(gateway, Nearer::Open);
                 }
             }
             Message::Reply { sequence, result } if self.is_asked_of(sequence, gateway) => match result {
@@ -247,7 +240,7 @@ impl Client {
 
     /// No request goes to `gateway` for now; what it was asked goes through the client's own.
     fn leave_nearer(&mut self, now: Time, gateway: GatewayId, fx: &mut Vec<ClientEffect>) {
-        if !matches!(self.nearer.insert(gateway, Nearer::Left(now + LEFT)), Some(Nearer::Open)) {
+        if self.gateways.set_nearer(gateway, Nearer::Left(now + LEFT)) != Some(Nearer::Open) {
             return;
         }
         self.counters.count(Counter::ClientLeftTheGatewayBesideABrick);
@@ -261,15 +254,15 @@ impl Client {
     fn gateway_for(&mut self, now: Time, io: &Io, fx: &mut Vec<ClientEffect>) -> Option<GatewayId> {
         let own = self.gateway()?;
         let brick = self.routes.as_ref().and_then(|routes| routes.coordinator(io));
-        let near = brick.and_then(|brick| self.beside.get(&brick)).copied();
-        let Some(near) = near.filter(|near| *near != own && self.up.contains(near)) else { return Some(own) };
-        match self.nearer.get(&near) {
+        let near = brick.and_then(|brick| self.gateways.beside(brick));
+        let Some(near) = near.filter(|near| *near != own) else { return Some(own) };
+        match self.gateways.nearer(near) {
             Some(Nearer::Open) => return Some(near),
-            Some(Nearer::Left(until)) if now < *until => {}
-            Some(Nearer::Asked(_, since)) if now.since(*since) < ASK_AGAIN => {}
+            Some(Nearer::Left(until)) if now < until => {}
+            Some(Nearer::Asked(_, since)) if now.since(since) < ASK_AGAIN => {}
             _ => {
                 self.serial += 1;
-                self.nearer.insert(near, Nearer::Asked(self.serial, now));
+                self.gateways.set_nearer(near, Nearer::Asked(self.serial, now));
                 let message = Message::Attach { operation: self.serial, volume: self.config.volume.clone() };
                 fx.push(ClientEffect::Send { to: NodeId::Gateway(near), packet: message.into() });
             }
@@ -323,20 +316,23 @@ impl Client {
         fx.push(ClientEffect::Reply { tag: request.tag, result, payload });
     }
 
+    /// A gateway is not reached any more.
+    fn lose(&mut self, now: Time, gateway: GatewayId, fx: &mut Vec<ClientEffect>) {
+        self.leave_nearer(now, gateway, fx);
+        if self.gateway == Some(gateway) {
+            self.next_refresh = now;
+            self.choose(now, fx);
+        }
+    }
+
     /// Goes to the next gateway that can be reached.
     fn choose(&mut self, now: Time, fx: &mut Vec<ClientEffect>) {
         let after = self.gateway;
-        let candidates: Vec<GatewayId> =
-            self.gateways.keys().copied().filter(|gateway| self.up.contains(gateway)).collect();
-        let next = candidates.iter().copied().find(|gateway| Some(*gateway) > after);
-        let Some(gateway) = next.or_else(|| candidates.first().copied()) else {
-            self.gateway = None;
-            return;
-        };
+        self.gateway = self.gateways.after(after);
+        let Some(gateway) = self.gateway else { return };
         if after.is_some_and(|before| before != gateway) {
             self.counters.count(Counter::ClientWentToAnotherGateway);
         }
-        self.gateway = Some(gateway);
         self.heard = now;
         self.attach(now, fx);
     }
@@ -417,20 +413,22 @@ impl Machine for Client {
             ClientEvent::Packet { from, packet } => self.on_packet(now, from, packet, fx),
             ClientEvent::Up(NodeId::Directory) => self.next_refresh = now,
             ClientEvent::Up(NodeId::Gateway(gateway)) => {
-                self.up.insert(gateway);
+                self.gateways.on_up(gateway);
                 if self.gateway.is_none() {
                     self.choose(now, fx);
                 }
             }
             ClientEvent::Down(NodeId::Gateway(gateway)) => {
-                self.up.remove(&gateway);
-                self.leave_nearer(now, gateway, fx);
-                if self.gateway == Some(gateway) {
-                    self.next_refresh = now;
-                    self.choose(now, fx);
-                }
+                self.gateways.on_down(gateway);
+                self.lose(now, gateway, fx);
             }
-            ClientEvent::Up(_) | ClientEvent::Down(_) => {}
+            ClientEvent::Gone(NodeId::Gateway(gateway)) => {
+                self.lose(now, gateway, fx);
+                self.gateways.forget(gateway);
+                // Who is there now is known to the directory.
+                self.next_refresh = now;
+            }
+            ClientEvent::Up(_) | ClientEvent::Down(_) | ClientEvent::Gone(_) => {}
             ClientEvent::Io { tag, io, payload } => {
                 self.sequence += 1;
                 self.outstanding
@@ -457,5 +455,6 @@ impl Machine for Client {
 
     fn check(&self, _depth: Depth) {
         assert!(self.outstanding.len() <= self.config.window, "the caller keeps to the window");
+        self.gateways.check();
     }
 }

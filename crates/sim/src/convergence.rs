@@ -1,10 +1,10 @@
 //! Every seed ends live: once all is healed, all groups become fully redundant again within a bound, and a scrub ends
 //! clean.
 
-use crate::checkers::Violation;
+use crate::checkers::{Violation, bounded};
 use crate::units::{MS, SECOND};
 use crate::world::{Node, World};
-use base::BrickId;
+use base::{BrickId, GatewayId, NodeId};
 use std::collections::BTreeSet;
 use wire::directory::{
     AdminReply, BrickEntry, BrickStatus, ClusterStatus, LostBlocks, ScrubStatus, VolumeStatus,
@@ -15,6 +15,8 @@ use wire::{AdminError, AdminRequest};
 const REDUNDANT_NS: u64 = 120 * SECOND;
 /// A scrub of all bricks takes no longer.
 const SCRUB_NS: u64 = 60 * SECOND;
+/// The directory forgets a gateway after 10 s, and clients ask for the list every 5 s: then every client has forgotten it.
+const FORGOTTEN_NS: u64 = 20 * SECOND;
 const FULL_SPEED: u64 = 256 << 20;
 const POLL_NS: u64 = 100 * MS;
 /// What a store has journalled is at its final place within this time, once nobody asks anything of it.
@@ -46,6 +48,19 @@ impl World {
         let last = last.unwrap_or_else(|| "its state was not looked at".to_owned());
         let what = format!("a volume is not redundant after {} s: {last}", REDUNDANT_NS / SECOND);
         Err(Violation::new("live", what))
+    }
+
+    /// Clients call nobody who is gone: the directory has forgotten it, and has told so.
+    pub(crate) fn calls_are_bounded(&mut self) -> Result<(), Violation> {
+        self.run_until(self.time.now_ns() + FORGOTTEN_NS);
+        for node in self.nodes.iter().filter(|node| node.runs()) {
+            let Some(client) = node.client() else { continue };
+            let runs = |id| self.nodes.slot(NodeId::Gateway(id)).is_some_and(|slot| self.nodes[slot].runs());
+            let gone: Vec<GatewayId> = client.gateways().filter(|id| !runs(*id)).collect();
+            let what = format!("gateways called by {} that are gone ({gone:?})", node.id());
+            bounded::check(&what, gone.len(), bounded::GONE_GATEWAYS_MAX)?;
+        }
+        Ok(())
     }
 
     /// Lets every brick check all its blocks, twice: the first scrub repairs whatever it finds, the second finds nothing.

@@ -123,6 +123,7 @@ impl World {
         self.await_answers(healed_ns);
         if self.judges.are_content() {
             let verdict = self.converge().and_then(|()| self.scrub_clean()).and_then(|()| self.destage_all());
+            let verdict = verdict.and_then(|()| self.calls_are_bounded());
             self.judge(verdict);
         }
         let healed_ns = self.time.now_ns();

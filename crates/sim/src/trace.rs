@@ -90,6 +90,7 @@ impl Trace {
             }
             Input::Up(peer) => digest.number(node_number(*peer) ^ 1),
             Input::Down(peer) => digest.number(node_number(*peer) ^ 2),
+            Input::Gone(peer) => digest.number(node_number(*peer) ^ 3),
             Input::Disk { disk, done } => {
                 digest.number(*disk as u64);
                 digest.number(done.token.0);
@@ -142,6 +143,7 @@ fn text(input: &Input, reason: &'static str) -> String {
         }
         Input::Up(peer) => format!("{peer} can be reached"),
         Input::Down(peer) => format!("the connection to {peer} is gone"),
+        Input::Gone(peer) => format!("somebody else answers where {peer} was"),
         Input::Disk { disk, done } => match &done.result {
             Ok(bytes) if bytes.is_empty() => format!("disk {disk}: request {} done", done.token.0),
             Ok(bytes) => format!("disk {disk}: request {} read {} B", done.token.0, bytes.len()),

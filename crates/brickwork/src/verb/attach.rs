@@ -11,7 +11,8 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Serves one volume over NBD on a unix socket, through any live gateway. When a gateway dies, attach continues through another
-one within 2 s, and the client sees no error. Prints `ready attach VOLUME listening on SOCKET` when it serves.
+one within 2 s, and the client sees no error. Prints `ready attach VOLUME listening on SOCKET` when it has found the volume, and
+ends with an error if there is none. Clients that connect after a resize see the new size.
 
 With --direct, attach is a gateway itself, for its own client only: it asks the bricks without the way to a gateway and back,
 and does a gateway's work (parity, copies to each brick). It needs a gateway's certificate and reads gateway.toml, of which it

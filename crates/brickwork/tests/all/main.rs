@@ -1,5 +1,6 @@
 //! The binary as its users run it. One program for all files: each further one would be linked and optimised by itself.
 
+mod attach;
 mod bricks;
 mod certificates;
 mod command_line;

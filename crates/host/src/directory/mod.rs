@@ -53,7 +53,7 @@ pub(crate) fn event_of(event: PeerEvent) -> Option<DirectoryEvent> {
     match event {
         PeerEvent::Packet { from, packet } => Some(DirectoryEvent::Packet { from, packet }),
         PeerEvent::Down(node) => Some(DirectoryEvent::Down(node)),
-        PeerEvent::Up(_) | PeerEvent::Certified { .. } => None,
+        PeerEvent::Up(_) | PeerEvent::Gone(_) | PeerEvent::Certified { .. } => None,
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) enum Broken {
     Replaced,
     #[error("not needed for long")]
     Idle,
+    #[error("the peer is gone from the cluster")]
+    Forgotten,
     #[error("all places are taken, and another caller has its place")]
     GaveWay,
     #[error("all places are taken")]

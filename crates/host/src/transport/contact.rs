@@ -12,6 +12,8 @@ use wire::Packet;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// How often at most it is logged that a peer cannot be reached: one that comes and goes must not fill a disk.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 /// Packets that wait for the connection to a peer that is called on demand; the machines ask again for the rest.
 const WAITING_MAX: usize = 64;
 
@@ -35,6 +37,7 @@ pub(super) struct Contact {
     pub(super) failures: u32,
     /// The last failure, for people.
     pub(super) why: String,
+    logged: Option<Time>,
     pub(super) keep: Keep,
     /// What to say as soon as there is a connection, of a peer that is called on demand.
     waiting: VecDeque<Packet>,
@@ -49,6 +52,7 @@ impl Contact {
             call_at: now,
             failures: 0,
             why: String::new(),
+            logged: None,
             keep,
             waiting: VecDeque::new(),
             resolving: None,
@@ -83,6 +87,15 @@ impl Contact {
         self.call_at = now + Duration::from_nanos(full / 2 + rng.u64(0..=full / 2));
         (self.slot, self.why, self.failures) = (None, why, self.failures + 1);
         self.waiting.clear();
+    }
+
+    /// Whether a failure is to be logged: the first one, and seldom.
+    pub(super) fn is_news(&mut self, now: Time) -> bool {
+        let is_news = self.failures == 0 && self.logged.is_none_or(|logged| now.since(logged) >= LOG_EVERY);
+        if is_news {
+            self.logged = Some(now);
+        }
+        is_news
     }
 
     /// Where to connect to; `None` while the name service is being asked, by a thread, so that the loop does not wait.

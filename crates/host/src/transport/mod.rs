@@ -63,6 +63,9 @@ pub enum PeerEvent {
     Certified { client: ClientId, stream: StreamId },
     /// It cannot any more; what was under way may be lost.
     Down(NodeId),
+    /// Somebody else answers where it was, and it will not be there again: ids of gateways are drawn anew for each run. It is not
+    /// called any more.
+    Gone(NodeId),
 }
 
 /// What the transport has done since the start.
@@ -204,6 +207,18 @@ impl Peers {
         if keep == Keep::Always {
             self.call(node, now);
         }
+    }
+
+    /// Nobody calls `node` any more, and a connection to it that this side opened ends.
+    pub fn forget(&mut self, node: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        if let Some(slot) = self.contacts.remove(&node).and_then(|contact| contact.slot) {
+            self.close(slot, &Broken::Forgotten, now, sink);
+        }
+    }
+
+    /// How many peers are called, reached or not.
+    pub fn contacts(&self) -> usize {
+        self.contacts.len()
     }
 
     /// Queues a packet; it goes out with the next [`Peers::flush`].
@@ -465,7 +480,7 @@ impl Peers {
 
     fn call_failed(&mut self, node: NodeId, why: String, now: Time) {
         let Some(contact) = self.contacts.get_mut(&node) else { return };
-        if contact.failures == 0 {
+        if contact.is_news(now) {
             tracing::info!(%node, address = %contact.address, why, "no connection; trying again");
         }
         contact.failed(why, now, &mut self.rng);
@@ -582,6 +597,11 @@ impl Peers {
         self.counters.broken += 1;
         self.room.leave(slot);
         match connection.called {
+            Some(node @ NodeId::Gateway(_)) if matches!(why, Broken::Refused(Refusal::Node { .. })) => {
+                self.contacts.remove(&node);
+                tracing::info!(%node, %why, "no longer called");
+                sink(PeerEvent::Gone(node));
+            }
             Some(node) if matches!(why, Broken::Idle) => {
                 self.contacts.entry(node).and_modify(|contact| contact.slot = None);
             }

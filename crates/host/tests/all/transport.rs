@@ -334,6 +334,53 @@ fn who_answers_must_be_who_was_called() {
     refused(Node::plain(GATEWAY), Node::plain(NodeId::Brick(BrickId(4))), "it is brick-4, not brick-3");
 }
 
+/// Found from outside: a gateway that restarted at its address was called under its old id for ever, and each call ended the
+/// connection to the new one.
+#[test]
+fn a_gateway_that_is_another_by_now_is_called_no_more() {
+    let (mut client, mut gateway) = (Node::plain(NodeId::Client(ClientId(5))), Node::plain(GATEWAY));
+    let (address, old) = (gateway.listen(), NodeId::Gateway(GatewayId(78)));
+    client.learn(GATEWAY, &address);
+    until(&mut client, &mut gateway, |client, _| client.has_heard(&PeerEvent::Up(GATEWAY)));
+    client.learn(old, &address);
+    until(&mut client, &mut gateway, |client, _| client.has_heard(&PeerEvent::Gone(old)));
+    assert_eq!(client.peers.contacts(), 1);
+    // That call may have taken the place of the connection; it is made again once, and stays.
+    let start = client.now();
+    until(&mut client, &mut gateway, |client, _| client.now().since(start) > Duration::from_secs(1));
+    let before = client.peers.counters();
+    until(&mut client, &mut gateway, |client, _| client.now().since(start) > Duration::from_secs(3));
+    assert_eq!(client.peers.counters().connections, before.connections);
+    assert!(client.peers.is_up(GATEWAY) && client.peers.last_failure(old).is_none());
+    let (now, heard) = (client.now(), &mut client.heard);
+    client.peers.forget(GATEWAY, now, &mut |event| heard.push(event));
+    assert!(client.heard.ends_with(&[PeerEvent::Down(GATEWAY)]) && client.peers.contacts() == 0);
+}
+
+/// However many others say nothing, or half of it, a caller gets in within moments.
+#[test]
+fn callers_who_say_nothing_make_way() {
+    for said in [&b""[..], b"BRKH\x01\0\0\0"] {
+        let mut brick = Node::plain(BRICK);
+        let address = brick.listen();
+        let Address::Tcp(place) = &address else { unreachable!() };
+        let mut crowd: Vec<TcpStream> = Vec::new();
+        for _ in 0..400 {
+            crowd.push(TcpStream::connect(place).unwrap());
+            crowd.last_mut().unwrap().write_all(said).unwrap();
+            brick.turn();
+        }
+        let mut gateway = Node::plain(GATEWAY);
+        let start = gateway.now();
+        gateway.learn(BRICK, &address);
+        until(&mut gateway, &mut brick, |gateway, _| gateway.has_heard(&PeerEvent::Up(BRICK)));
+        assert!(gateway.now().since(start) < Duration::from_secs(1), "{:?}", gateway.now().since(start));
+        // Those that are left have seconds, and who is known has not.
+        until(&mut gateway, &mut brick, |_, brick| brick.peers.counters().broken >= 400);
+        assert!(gateway.peers.is_up(BRICK) && brick.peers.is_up(GATEWAY));
+    }
+}
+
 #[test]
 fn a_certificate_of_another_authority_is_refused() {
     let (ours, theirs) = (Authority::new(), Authority::new());

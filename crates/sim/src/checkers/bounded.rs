@@ -12,6 +12,9 @@ pub const EFFECTS_MAX: usize = 100_000;
 /// Wakes of one machine at one moment.
 pub const WAKES_MAX: u32 = 10_000;
 
+/// Gateways that a client calls though they run no more: those that died since the directory listed them last.
+pub const GONE_GATEWAYS_MAX: usize = 0;
+
 /// Checks one figure against its bound.
 pub fn check(what: &str, count: usize, bound: usize) -> Result<(), Violation> {
     if count <= bound {

@@ -79,6 +79,7 @@ impl World {
             Kind::Gateway(_, beside) => {
                 let next = self.add_gateway(beside);
                 self.faults.pass_on_lies(node, next);
+                self.nodes[node].set_successor(next);
                 self.later(outage_ns, Event::Boot { node: next });
             }
             Kind::Client(_, volume) => {

@@ -353,7 +353,11 @@ impl Bed {
                     self.answer(node, Input::Shard { shard, event });
                 }
                 Output::Object { tag, news } => self.on_news(tag, &news),
-                Output::Address(_) | Output::Ready | Output::Attached(_) | Output::Segment { .. } => {}
+                Output::Address(_)
+                | Output::Forget(_)
+                | Output::Ready
+                | Output::Attached(_)
+                | Output::Segment { .. } => {}
             }
         }
         let excess = self.wire.len().saturating_sub(WIRE_MAX);

@@ -21,6 +21,8 @@ pub(crate) enum Input {
     Up(NodeId),
     /// A connection is gone.
     Down(NodeId),
+    /// Somebody else answers where a peer was.
+    Gone(NodeId),
     Disk {
         disk: usize,
         done: IoDone,
@@ -205,6 +207,8 @@ pub(crate) enum Output {
     },
     /// A peer to be connected to.
     Address(NodeId),
+    /// A peer that is to be called no more.
+    Forget(NodeId),
     /// Something to be computed.
     Compute {
         number: u64,

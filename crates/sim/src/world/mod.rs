@@ -316,6 +316,7 @@ impl World {
         match output {
             Output::Send { to, packet } => self.send(node, to, packet),
             Output::Address(peer) => self.want(node, peer),
+            Output::Forget(peer) => self.forget(node, peer),
             Output::Compute { number, computation } => self.compute(node, number, computation),
             Output::Store { token, puts } => self.store(node, token, puts),
             Output::Disk { disk, io, due } => self.submit(node, disk, io, due),

@@ -61,6 +61,12 @@ impl Net {
         first
     }
 
+    /// `dialer` asks for `peer` no more. Whether it did.
+    pub(crate) fn forget(&mut self, dialer: usize, peer: usize) -> bool {
+        let Some(connection) = self.connections.get_mut(&pair(dialer, peer)) else { return false };
+        core::mem::take(&mut connection.wanted[usize::from(dialer > peer)])
+    }
+
     /// `node` is gone, and wants nobody any more.
     pub(crate) fn forget_wishes(&mut self, node: usize) {
         for peer in self.peers(node) {

@@ -46,6 +46,8 @@ pub(crate) struct Node {
     clock: Clock,
     /// The only gateway that it is connected with, where it was told one.
     gateway: Option<NodeId>,
+    /// The node that took its address, under an id of its own.
+    successor: Option<usize>,
     process: Option<Process>,
 }
 
@@ -99,6 +101,7 @@ impl Node {
             past: Past::default(),
             clock,
             gateway: None,
+            successor: None,
             process: None,
         }
     }
@@ -116,6 +119,15 @@ impl Node {
     /// Whether it connects with that one, if it is told of it.
     pub(super) fn may_reach(&self, peer: NodeId) -> bool {
         !matches!(peer, NodeId::Gateway(_)) || self.gateway.is_none_or(|gateway| gateway == peer)
+    }
+
+    /// The node that took its address, if any did.
+    pub(super) fn successor(&self) -> Option<usize> {
+        self.successor
+    }
+
+    pub(crate) fn set_successor(&mut self, node: usize) {
+        self.successor = Some(node);
     }
 
     pub(crate) fn id(&self) -> NodeId {

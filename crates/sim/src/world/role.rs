@@ -157,6 +157,7 @@ fn client_event(input: Input) -> Option<ClientEvent> {
         Input::Packet { from, packet } => ClientEvent::Packet { from, packet },
         Input::Up(node) => ClientEvent::Up(node),
         Input::Down(node) => ClientEvent::Down(node),
+        Input::Gone(node) => ClientEvent::Gone(node),
         Input::ClientIo { tag, io, payload } => ClientEvent::Io { tag, io, payload },
         _ => return None,
     })
@@ -200,6 +201,7 @@ fn client_output(effect: ClientEffect) -> Output {
     match effect {
         ClientEffect::Send { to, packet } => Output::Send { to, packet },
         ClientEffect::Address { node, .. } => Output::Address(node),
+        ClientEffect::Forget(node) => Output::Forget(node),
         ClientEffect::Opened { volume } => Output::Attached(volume.is_ok()),
         ClientEffect::Reply { tag, result, payload } => Output::Reply { tag, result, payload },
     }

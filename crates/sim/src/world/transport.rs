@@ -107,6 +107,24 @@ impl World {
         }
     }
 
+    /// `node` calls `peer` no more.
+    pub(super) fn forget(&mut self, node: usize, peer: NodeId) {
+        if let Some(target) = self.nodes.slot(peer) {
+            self.physics.net_mut().forget(node, target);
+        }
+    }
+
+    /// Those who call a node at whose address another one runs now meet that one: it is not whom they called.
+    fn meet_successor(&mut self, pair: Pair) {
+        for (dialer, peer) in [pair, (pair.1, pair.0)] {
+            let runs = self.nodes[peer].successor().is_some_and(|successor| self.nodes[successor].runs());
+            if runs && self.nodes[dialer].runs() && self.physics.net_mut().forget(dialer, peer) {
+                let gone = self.nodes[peer].id();
+                self.deliver(dialer, Input::Gone(gone));
+            }
+        }
+    }
+
     /// Clients that kept to a gateway, which is gone, connect with all that run.
     pub(crate) fn let_go_of(&mut self, gateway: usize) {
         let gone = self.nodes[gateway].id();
@@ -162,6 +180,9 @@ impl World {
             || self.nodes[b].is_gone()
         {
             return;
+        }
+        if !self.physics.net().is_cut(pair) {
+            self.meet_successor(pair);
         }
         if !self.nodes[a].runs() || !self.nodes[b].runs() || self.physics.net().is_cut(pair) {
             let delay_ns = self.physics.draw().between(20 * MS, 500 * MS);
