@@ -6,12 +6,15 @@ use crate::admission::Origin;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::fs::Permissions;
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Connections that may wait to be taken: as many as the system permits.
@@ -157,10 +160,7 @@ impl Listener {
     ) -> Result<Listener, HostError> {
         let failed =
             |error: io::Error| HostError::Listen { address: address.to_string(), why: error.to_string() };
-        let mut listener = Listener::bind(address).map_err(failed)?;
-        if let (Listener::Unix(_, path), Some(group)) = (&listener, group) {
-            share(path, group).map_err(failed)?;
-        }
+        let mut listener = Listener::bind(address, group).map_err(failed)?;
         let source: &mut dyn Source = match &mut listener {
             Listener::Tcp(listener) => listener,
             Listener::Unix(listener, _) => listener,
@@ -169,7 +169,7 @@ impl Listener {
         Ok(listener)
     }
 
-    fn bind(address: &Address) -> io::Result<Listener> {
+    fn bind(address: &Address, group: Option<libc::gid_t>) -> io::Result<Listener> {
         match address {
             Address::Tcp(place) => {
                 let listener = TcpListener::bind(resolve(place)?)?;
@@ -177,10 +177,11 @@ impl Listener {
                 Ok(Listener::Tcp(listener))
             }
             Address::Unix(path) => {
-                let bound = match bind_private(path) {
+                let bind = || group.map_or_else(|| bind_private(path), |group| bind_shared(path, group));
+                let bound = match bind() {
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(path) => {
                         std::fs::remove_file(path)?;
-                        bind_private(path)
+                        bind()
                     }
                     other => other,
                 };
@@ -244,11 +245,35 @@ pub(crate) fn widen(listener: impl AsFd) -> io::Result<()> {
     Ok(net::listen(listener, BACKLOG)?)
 }
 
-/// Lets a group use a socket.
-fn share(path: &Path, group: libc::gid_t) -> io::Result<()> {
-    std::os::unix::fs::chown(path, None, Some(group))?;
-    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o660))
+/// Binds a socket that a group may use, too. Its file gets its group and mode in a folder that nobody else can enter, and its name
+/// when it has both: by its name, somebody else could have put another file in its place meanwhile.
+fn bind_shared(path: &Path, group: libc::gid_t) -> io::Result<UnixListener> {
+    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut private = tempfile::Builder::new();
+    private.prefix(".brickwork-").permissions(Permissions::from_mode(0o700));
+    let private = private.tempdir_in(parent)?;
+    let entered = enter(private.path())?;
+    let listener = bind_private(&private.path().join(SHARED))?;
+    // All by the folder that was entered, whatever its name leads to by now.
+    rustix::fs::chownat(&entered, SHARED, None, Some(Gid::from_raw(group)), AtFlags::SYMLINK_NOFOLLOW)?;
+    rustix::fs::chmodat(&entered, SHARED, Mode::from_raw_mode(0o660), AtFlags::empty())?;
+    match rustix::fs::linkat(&entered, SHARED, CWD, path, AtFlags::empty()) {
+        Err(Errno::EXIST) => Err(io::ErrorKind::AddrInUse.into()),
+        linked => Ok(linked.map(|()| listener)?),
+    }
 }
+
+/// Opens a folder that we have made, if it is still the one that its name leads to: one that is ours, and that only we may enter.
+fn enter(folder: &Path) -> io::Result<OwnedFd> {
+    let entered = rustix::fs::open(folder, DIRECTORY, Mode::empty())?;
+    let found = rustix::fs::fstat(&entered)?;
+    let is_ours = found.st_uid == rustix::process::geteuid().as_raw() && found.st_mode & 0o077 == 0;
+    if is_ours { Ok(entered) } else { Err(io::Error::other("somebody moved the folder in which it is made")) }
+}
+
+/// The name of a socket in a folder of its own.
+const SHARED: &str = "s";
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The number of a group that is given by name or number.
 pub(crate) fn group_id(group: &str) -> Result<libc::gid_t, HostError> {
@@ -262,17 +287,20 @@ pub(crate) fn group_id(group: &str) -> Result<libc::gid_t, HostError> {
     number.ok_or_else(|| HostError::Group { group: group.to_owned() })
 }
 
+/// Whether there is a socket that nobody listens on. A file of another kind refuses connections, too.
 fn is_abandoned(path: &Path) -> bool {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    std::os::unix::net::UnixStream::connect(path).err().is_some_and(refused)
+    is_socket && std::os::unix::net::UnixStream::connect(path).err().is_some_and(refused)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::thread;
+    use std::time::{Duration, Instant};
 
     /// Whatever else the process makes while it binds a socket keeps its permissions: a folder without `x` is of no use.
     #[test]
@@ -284,7 +312,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    drop(Listener::bind(&Address::Unix(socket.clone())).unwrap());
+                    drop(Listener::bind(&Address::Unix(socket.clone()), None).unwrap());
                 }
             });
             let made: Vec<u32> = (0..2000)
@@ -296,6 +324,72 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
             assert!(made.iter().all(|made| *made == mode("first")), "{:o}", made.iter().min().unwrap());
         });
+    }
+
+    /// Who may write in the folder puts something of their own where the socket is made, again and again. Whatever comes of it, the
+    /// group gets the socket and nothing else.
+    #[test]
+    fn a_socket_for_a_group_changes_nothing_that_is_put_in_its_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let [victim, socket, bait] = ["victim", "socket", "bait"].map(|name| folder.path().join(name));
+        std::fs::write(&victim, "precious").unwrap();
+        std::fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
+        let own = std::fs::metadata(folder.path()).unwrap().gid();
+        let (is_over, exchanges) = (AtomicBool::new(false), AtomicU32::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = std::fs::hard_link(&victim, &bait);
+                    while !is_over.load(Ordering::Relaxed) && !exchange(&socket, &bait) {}
+                    exchanges.fetch_add(1, Ordering::Relaxed);
+                    let exchanged = Instant::now();
+                    while exchanged.elapsed() < Duration::from_micros(100) {}
+                    let _ = [&bait, &socket].map(std::fs::remove_file);
+                }
+            });
+            let end = Instant::now() + Duration::from_secs(20);
+            while exchanges.load(Ordering::Relaxed) < 500 && Instant::now() < end {
+                drop(Listener::bind(&Address::Unix(socket.clone()), Some(own)));
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(std::fs::metadata(&victim).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    /// Lets two files change their names, at once.
+    fn exchange(one: &Path, other: &Path) -> bool {
+        let flags = rustix::fs::RenameFlags::EXCHANGE;
+        rustix::fs::renameat_with(CWD, one, CWD, other, flags).is_ok()
+    }
+
+    /// What is there and in use, or no socket at all, is not replaced, and nothing is left beside it.
+    #[test]
+    fn a_socket_replaces_only_one_that_is_abandoned() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = std::fs::metadata(folder.path()).unwrap().gid();
+        for (name, group) in [("own", None), ("shared", Some(own))] {
+            let folder = folder.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            replaces_only_what_is_abandoned(&folder, group);
+        }
+    }
+
+    fn replaces_only_what_is_abandoned(folder: &Path, group: Option<libc::gid_t>) {
+        let [socket, other] = ["socket", "other"].map(|name| folder.join(name));
+        let address = Address::Unix(socket.clone());
+        let bind = || Listener::bind(&address, group);
+        let listener = bind().unwrap();
+        assert_eq!(bind().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        assert!(listener.accept().unwrap().is_some());
+        std::fs::rename(&socket, &other).unwrap();
+        std::fs::write(&socket, "a file").unwrap();
+        assert_eq!(bind().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(std::fs::read_to_string(&socket).unwrap(), "a file");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 2, "the file, and the socket of before");
+        drop(listener);
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        bind().unwrap();
     }
 
     #[test]

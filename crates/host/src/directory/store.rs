@@ -11,7 +11,7 @@ use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBack
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,8 @@ pub(crate) struct StoreFile {
 impl StoreFile {
     fn open(path: &Path) -> Result<StoreFile, String> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(path);
+        // Who may read it learns every name there is, and who may write it owns the cluster.
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
         let file = file.map_err(|error| error.to_string())?;
         match file.try_lock() {
             Ok(()) => {}
@@ -346,6 +347,17 @@ mod tests {
         assert!(second.contains("in use by another directory"), "{second}");
         drop(store);
         assert_eq!(Store::open(&path).unwrap().contents().unwrap(), pairs(&[("a", "one"), ("c", "3")]));
+    }
+
+    #[test]
+    fn a_store_is_its_owners_only() {
+        let folder = tempfile::tempdir().unwrap();
+        for kind in [Kind::Directory, Kind::Index] {
+            let path = folder.path().join(format!("{kind:?}.db"));
+            let store = Store::open_synced(&path, kind).unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600, "{kind:?}");
+            drop(store);
+        }
     }
 
     /// Bytes that this thread has written.
