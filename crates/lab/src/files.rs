@@ -21,7 +21,7 @@ pub fn write(folder: &Path, outcome: &Outcome, pictures: bool) -> Result<Vec<Pat
     let mut written = Vec::new();
     let mut put = |name: String, content: &[u8]| {
         let path = folder.join(name);
-        std::fs::write(&path, content).map_err(LabError::writing(&path))?;
+        outfile::write(&path, content).map_err(LabError::writing(&path))?;
         written.push(path);
         Ok::<(), LabError>(())
     };

@@ -14,6 +14,7 @@
 use crate::cell::{Cell, Row, quoted};
 use crate::error::LabError;
 use crate::experiment::Point;
+use outfile::Outfile;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -22,7 +23,6 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 use sim::timed::{DiskAccess, RequestRecord, ServedBy};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -50,8 +50,8 @@ struct Recorded {
 }
 
 enum Writer {
-    Csv(BufWriter<File>),
-    Parquet(Box<SerializedFileWriter<File>>),
+    Csv(BufWriter<Outfile>),
+    Parquet(Box<SerializedFileWriter<Outfile>>),
 }
 
 /// What stands in a column for a request.
@@ -115,14 +115,10 @@ impl RequestsFile {
                 labels.push(name.to_owned());
             }
         }
-        if path.is_dir() {
-            return Err(LabError::writing(path)(std::io::ErrorKind::IsADirectory.into()));
-        }
-        let new = beside(path);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(LabError::writing(folder))?;
         }
-        let file = File::create(&new).map_err(LabError::writing(&new))?;
+        let file = Outfile::create(path).map_err(LabError::writing(path))?;
         let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
         let writer = match is_parquet {
             false => {
@@ -130,14 +126,14 @@ impl RequestsFile {
                 let names = labels.iter().map(|name| quoted(name)).chain(["seed".to_owned()]);
                 let names: Vec<String> =
                     names.chain(COLUMNS.iter().map(|(name, ..)| (*name).to_owned())).collect();
-                writeln!(file, "{}", names.join(",")).map_err(LabError::writing(&new))?;
+                writeln!(file, "{}", names.join(",")).map_err(LabError::writing(path))?;
                 Writer::Csv(file)
             }
             true => {
                 let compression = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-                let schema = schema(&labels, points).map_err(of_parquet(&new))?;
+                let schema = schema(&labels, points).map_err(of_parquet(path))?;
                 let writer = SerializedFileWriter::new(file, schema, Arc::new(compression));
-                Writer::Parquet(Box::new(writer.map_err(of_parquet(&new))?))
+                Writer::Parquet(Box::new(writer.map_err(of_parquet(path))?))
             }
         };
         let order = Order { next: 0, early: BTreeMap::new(), writer, written: 0 };
@@ -159,13 +155,12 @@ impl RequestsFile {
         loop {
             let next = order.next;
             let Some(recorded) = order.early.remove(&next) else { return Ok(()) };
-            let new = beside(&self.path);
             match &mut order.writer {
                 Writer::Csv(file) => {
-                    csv(file, &self.labels, &recorded).map_err(LabError::writing(&new))?;
+                    csv(file, &self.labels, &recorded).map_err(LabError::writing(&self.path))?;
                 }
                 Writer::Parquet(writer) => {
-                    group(writer, &self.labels, &recorded).map_err(of_parquet(&new))?;
+                    group(writer, &self.labels, &recorded).map_err(of_parquet(&self.path))?;
                 }
             }
             order.next += 1;
@@ -178,22 +173,16 @@ impl RequestsFile {
     /// # Errors
     /// If it cannot be written.
     pub fn finish(self) -> Result<u64, LabError> {
-        let new = beside(&self.path);
         let Order { writer, written, .. } = self.order.into_inner().expect("no holder panics");
-        match writer {
-            Writer::Csv(mut file) => file.flush().map_err(LabError::writing(&new))?,
-            Writer::Parquet(writer) => drop(writer.close().map_err(of_parquet(&new))?),
-        }
-        std::fs::rename(&new, &self.path).map_err(LabError::writing(&self.path))?;
+        let file = match writer {
+            Writer::Csv(file) => {
+                file.into_inner().map_err(|error| LabError::writing(&self.path)(error.into_error()))?
+            }
+            Writer::Parquet(writer) => writer.into_inner().map_err(of_parquet(&self.path))?,
+        };
+        file.finish().map_err(LabError::writing(&self.path))?;
         Ok(written)
     }
-}
-
-/// Where it is while it is not whole.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    path.with_file_name(name)
 }
 
 fn csv(file: &mut impl Write, labels: &[String], recorded: &Recorded) -> std::io::Result<()> {
@@ -247,7 +236,7 @@ fn schema(labels: &[String], points: &[Point]) -> Result<Arc<Type>, ParquetError
 
 /// A row group for a point: column after column.
 fn group(
-    writer: &mut SerializedFileWriter<File>,
+    writer: &mut SerializedFileWriter<Outfile>,
     labels: &[String],
     Recorded { labels: row, seed, requests }: &Recorded,
 ) -> Result<(), ParquetError> {
@@ -290,7 +279,7 @@ fn group(
 macro_rules! writes {
     ($name:ident, $kind:ty, $value:ty) => {
         fn $name(
-            group: &mut SerializedRowGroupWriter<'_, File>,
+            group: &mut SerializedRowGroupWriter<'_, Outfile>,
             requests: &[RequestRecord],
             value: impl Fn(&RequestRecord) -> Option<$value>,
         ) -> Result<(), ParquetError> {

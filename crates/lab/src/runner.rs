@@ -5,6 +5,8 @@
 use crate::error::LabError;
 use crate::experiment::{Point, Sample};
 use crate::requests::RequestsFile;
+use outfile::Outfile;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -120,7 +122,8 @@ fn collect(
 fn name(id: &str, point: &Point, seed: u64) -> String {
     let labels: Vec<String> =
         point.labels.cells().map(|(name, cell)| format!("{name} {}", cell.text())).collect();
-    format!("{id}, {}, seed {seed}", labels.join(", "))
+    let labels = labels.into_iter().chain([format!("seed {seed}")]);
+    format!("{id}, {}", labels.collect::<Vec<_>>().join(", "))
 }
 
 /// A file that cannot be read as a sample counts as absent: it is from an interrupted machine, and is computed again.
@@ -132,11 +135,14 @@ fn keep(path: &Path, sample: &Sample) -> Result<(), LabError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(LabError::writing(folder))?;
     }
-    // Renamed into place, so that an interruption leaves a whole file or none.
-    let new = path.with_extension("new");
     let text = serde_json::to_vec(sample).expect("a sample is plain numbers");
-    std::fs::write(&new, text).map_err(LabError::writing(&new))?;
-    std::fs::rename(&new, path).map_err(LabError::writing(path))
+    // There are thousands, and one that a power cut leaves empty is computed again.
+    let write = || {
+        let mut file = Outfile::create(path)?;
+        file.write_all(&text)?;
+        file.finish_unsynced()
+    };
+    write().map_err(LabError::writing(path))
 }
 
 #[cfg(test)]

@@ -28,7 +28,13 @@ pub(crate) fn verb() -> Result<()> {
 pub(crate) fn complaints() -> Result<Vec<String>> {
     let files = tracked_files()?;
     let mut complaints = arrows::check(workspace::metadata()?);
-    complaints.extend(pure_crates(workspace::root()));
+    complaints.extend(ruled(workspace::root(), arrows::PURE, "pure-clippy.toml", "is pure"));
+    complaints.extend(ruled(
+        workspace::root(),
+        &WRITING,
+        "writing-clippy.toml",
+        "writes files where users say",
+    ));
     complaints.extend(documents_present(workspace::root()));
     for path in &files {
         let Ok(text) = std::fs::read_to_string(workspace::root().join(path)) else { continue };
@@ -58,17 +64,19 @@ fn tracked_files() -> Result<Vec<PathBuf>> {
     Ok(names.map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned())).collect())
 }
 
-/// A pure crate's `clippy.toml` is the one that bans clocks, threads and files.
-fn pure_crates(root: &Path) -> Vec<String> {
-    let rules = root.join("crates/pure-clippy.toml").canonicalize();
+/// Crates whose commands write files where their users say.
+const WRITING: [&str; 2] = ["brickwork", "lab"];
+
+/// The `clippy.toml` of each of these crates is the one that bans what they must not do.
+fn ruled(root: &Path, crates: &[&str], rules: &str, why: &str) -> Vec<String> {
+    let file = root.join("crates").join(rules).canonicalize();
     let is_linked = |name: &&&str| {
         let own = root.join("crates").join(name).join("clippy.toml").canonicalize();
-        !matches!((&rules, own), (Ok(rules), Ok(own)) if *rules == own)
+        !matches!((&file, own), (Ok(rules), Ok(own)) if *rules == own)
     };
-    let complain = |name: &&str| {
-        format!("crates/{name}/clippy.toml: must be a link to ../pure-clippy.toml, as {name} is pure")
-    };
-    arrows::PURE.iter().filter(is_linked).map(complain).collect()
+    let complain =
+        |name: &&str| format!("crates/{name}/clippy.toml: must be a link to ../{rules}, as {name} {why}");
+    crates.iter().filter(is_linked).map(complain).collect()
 }
 
 fn documents_present(root: &Path) -> Vec<String> {

@@ -155,7 +155,8 @@ impl Bed {
         }
         bed.cluster.wait_until_destaged();
         let file = bed.cluster.dir.join("disk.toml");
-        std::fs::write(&file, drive).with_context(|| format!("cannot write {}", file.display()))?;
+        outfile::write(&file, drive.as_bytes())
+            .with_context(|| format!("cannot write {}", file.display()))?;
         let emulation =
             format!("[drive]\nmodel = \"{}\"\nheads = \"fcfs\"\ndata_bytes = {data_bytes}\n", file.display());
         (1..=point.bricks()).try_for_each(|number| bed.cluster.emulate(number, &emulation))?;

@@ -1,9 +1,8 @@
 //! Files that must be whole after a crash, and that only their owner may read.
 
 use anyhow::{Context, Result};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Makes `dir` and its parents, for the owner only.
@@ -18,20 +17,10 @@ pub fn make_dir(dir: &Path) -> Result<()> {
     })
 }
 
-/// Replaces `path` with `content` (mode 0600): after a crash there is the old file or the new one.
+/// Replaces `path` with `content`, or makes it, for the owner only: after a crash there is the old file or the new one.
 pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    // A name that nobody else has: the folder may be a user's.
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let _ = fs::remove_file(&temporary);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        sync_folder(parent_of(path))
-    };
-    write().with_context(|| format!("cannot write {}; check permissions and free space", path.display()))
+    outfile::write_private(path, content)
+        .with_context(|| format!("cannot write {}; check permissions and free space", path.display()))
 }
 
 fn parent_of(path: &Path) -> &Path {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const OWN: &str = "title = \"t\"\n[workload]\nkind = \"closed\"\noutstanding = 4\n[length]\nwarm_up = 10\nrequests = 200\n\
+pub(crate) const OWN: &str = "title = \"t\"\n[workload]\nkind = \"closed\"\noutstanding = 4\n[length]\nwarm_up = 10\nrequests = 200\n\
                    [vary]\n\"cluster.policy\" = [\"claim\", \"hash\"]\n";
 
 fn lab(folder: &Path, arguments: &[&str]) -> Output {

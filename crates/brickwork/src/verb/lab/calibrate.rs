@@ -35,7 +35,7 @@ pub(super) fn run(global: &Global, args: &Calibrate) -> Result<()> {
         "# What work costs a processor of this machine, measured by `brickwork lab calibrate`.\n{}",
         calibrated.machine.text()
     );
-    std::fs::write(&args.out, text)
+    outfile::write(&args.out, text.as_bytes())
         .with_context(|| format!("cannot write the costs to {}", args.out.display()))?;
     if global.json {
         output::print_json(&as_json(&calibrated));

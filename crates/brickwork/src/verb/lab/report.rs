@@ -42,7 +42,7 @@ pub(super) fn run(global: &Global, args: &Report) -> Result<ExitCode> {
     }
     let command = format!("brickwork lab report {}{}", args.ids.join(" "), args.manner.flags());
     let page = lab::report::html(&outcomes, &command, env!("CARGO_PKG_VERSION"));
-    std::fs::write(&args.out, &page)
+    outfile::write(&args.out, page.as_bytes())
         .with_context(|| format!("cannot write the report {}", args.out.display()))?;
     let claims = outcomes.iter().flat_map(|outcome| &outcome.claims);
     let (count, hold) = (claims.clone().count(), claims.filter(|claim| claim.holds).count());

@@ -10,10 +10,11 @@ use base::{Checksum, Payload};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use host::{ObjectUser, Waker};
 use indicatif::ProgressBar;
+use outfile::{Outfile, Part, Place, Regular};
 use proto::object::{AccessStrategy, ObjectNews, ObjectWish, WantedObject};
 use serde_json::json;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use wire::{ObjectInfo, ObjectName};
@@ -21,10 +22,10 @@ use wire::{ObjectInfo, ObjectName};
 /// `object get`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --from and --bytes, FILE appears when all of the object is in it and its checksum is right. Until then what has come is in
-FILE.part-VERSION.
-After an interruption the same command goes on from there, if the object is still the same version. A get of a
-part replaces FILE at once, and begins anew after an interruption.
+FILE appears when all that was asked for is in it, and is right. A file that is there already is replaced then, and keeps its owner
+and permissions. A link is followed. A device, a pipe or a socket is written to as the content comes.
+Without --from and --bytes, what has come until then is in FILE.part-VERSION-RANDOM. After an interruption the same command goes on
+from there, if the object is still the same version. A get of a part of an object, or to what is no regular file, begins anew.
 
 Examples:
   brickwork object get backups/monday.tar restored.tar
@@ -67,13 +68,15 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
     let is_part = args.from.is_some() || args.bytes.is_some();
     let target = match args.file.as_os_str() == "-" {
         true => Target::Output,
-        false if is_part => Target::part(&args.file)?,
-        false => Target::File { path: args.file.clone(), part: None },
+        false => Target::find(&args.file, is_part)?,
     };
+    let is_kept = target.is_kept();
     let range =
         is_part.then(|| (args.from.unwrap_or_default().0, args.bytes.map_or(u64::MAX, |bytes| bytes.0)));
     let begun = Instant::now();
-    let (info, got) = read(&Way::find(global)?, &args.object, target, (range, args.access))?;
+    let way = Way::find(global)?;
+    let (info, got) = read(&way, &args.object, target, (range, args.access))
+        .with_context(|| format!("cannot get {}", args.object))?;
     if args.file.as_os_str() == "-" {
         return Ok(());
     }
@@ -84,7 +87,14 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         output::print_json(&value);
         return Ok(());
     }
-    println!("Got {}: {} in {seconds:.1} s, version {:016x}.", args.object, Bytes(got), info.version.0);
+    let got =
+        format!("Got {}: {} in {seconds:.1} s, version {:016x}.", args.object, Bytes(got), info.version.0);
+    // What is no regular file may be standard output by another name, which holds the content.
+    if is_kept {
+        println!("{got}")
+    } else {
+        eprintln!("{got}")
+    }
     Ok(())
 }
 
@@ -150,42 +160,58 @@ fn read(
 enum Target {
     Output,
     Nowhere,
-    /// The file that is to be made, and what is there of it.
-    File {
+    /// All of an object will be in this file. Its part is looked for when the object's version is known.
+    Whole(PathBuf, Regular),
+    /// All of an object, and what is there of it.
+    Part(PathBuf, Part),
+    /// What begins anew after an interruption: a part of an object, or what goes to a device or a pipe.
+    Anew {
         path: PathBuf,
-        part: Option<(PathBuf, File)>,
+        file: Outfile,
+        is_kept: bool,
     },
-    /// A part of an object, as it comes.
-    Part(PathBuf, File),
 }
 
 impl Target {
-    fn part(path: &Path) -> Result<Target> {
-        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Target::Part(path.to_owned(), file))
+    fn find(path: &Path, is_part: bool) -> Result<Target> {
+        let failed = || cannot_write(path);
+        let (place, path) = (Place::find(path).with_context(failed)?, path.to_owned());
+        let is_kept = matches!(place, Place::Regular(_));
+        Ok(match place {
+            Place::Regular(place) if !is_part => Target::Whole(path, place),
+            place => Target::Anew { file: Outfile::at(place).with_context(failed)?, path, is_kept },
+        })
+    }
+
+    /// Whether the content can be read there later.
+    fn is_kept(&self) -> bool {
+        match self {
+            Target::Whole(..) | Target::Part(..) => true,
+            Target::Anew { is_kept, .. } => *is_kept,
+            Target::Output | Target::Nowhere => false,
+        }
+    }
+
+    /// The file in which parts of several gets are.
+    fn part(&self) -> String {
+        match self {
+            Target::Part(_, part) => part.path().display().to_string(),
+            _ => "the part".to_owned(),
+        }
     }
 
     /// A whole object of that version is to come: how many bytes of it are there already, and their checksum.
     fn begin(&mut self, info: &ObjectInfo) -> Result<(u64, Checksum)> {
-        let Target::File { path, part } = self else { return Ok((0, 0)) };
-        let mut name = path.clone().into_os_string();
-        name.push(format!(".part-{:016x}", info.version.0));
-        let name = PathBuf::from(name);
-        let failed = || format!("cannot write {}", name.display());
-        let mut file =
-            OpenOptions::new().read(true).append(true).create(true).open(&name).with_context(failed)?;
-        let (mut buffer, mut bytes, mut sum) = (vec![0; 1 << 20], 0, 0);
-        loop {
-            let count = file.read(&mut buffer).with_context(failed)?;
-            if count == 0 {
-                break;
-            }
-            (bytes, sum) = (bytes + count as u64, checksum_append(sum, &buffer[..count]));
-        }
+        let Target::Whole(path, place) = mem::replace(self, Target::Nowhere) else {
+            unreachable!("only a whole object in a file is looked at first")
+        };
+        let version = format!("{:016x}", info.version.0);
+        let mut part = Part::open(place, &version).with_context(|| cannot_write(&path))?;
+        let (bytes, sum) = read_back(&mut part).with_context(|| cannot_write(part.path()))?;
         if bytes > info.bytes {
-            bail!("{} is longer than the object: remove it", name.display());
+            bail!("{} is longer than the object: remove it", part.path().display());
         }
-        *part = Some((name, file));
+        *self = Target::Part(path, part);
         Ok((bytes, sum))
     }
 
@@ -193,8 +219,9 @@ impl Target {
         let mut out: Box<dyn Write + '_> = match self {
             Target::Nowhere => return Ok(()),
             Target::Output => Box::new(io::stdout().lock()),
-            Target::File { part, .. } => Box::new(&mut part.as_mut().expect("it has begun").1),
-            Target::Part(_, file) => Box::new(file),
+            Target::Whole(..) => unreachable!("it begins before content comes"),
+            Target::Part(_, part) => Box::new(part.file()),
+            Target::Anew { file, .. } => Box::new(file),
         };
         content.parts().iter().try_for_each(|part| out.write_all(part))
     }
@@ -204,15 +231,24 @@ impl Target {
         match self {
             Target::Nowhere => Ok(()),
             Target::Output => io::stdout().lock().flush().context("cannot write"),
-            Target::Part(path, file) => {
-                file.sync_all().with_context(|| format!("cannot write {}", path.display()))
-            }
-            Target::File { path, part } => {
-                let (name, file) = part.context("nothing came")?;
-                let failed = || format!("cannot write {}", path.display());
-                file.sync_all().with_context(failed)?;
-                fs::rename(&name, &path).with_context(failed)
-            }
+            Target::Whole(path, _) => bail!("nothing came for {}", path.display()),
+            Target::Part(path, part) => part.finish().with_context(|| cannot_write(&path)),
+            Target::Anew { path, file, .. } => file.finish().with_context(|| cannot_write(&path)),
+        }
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// How much is in a part, and its checksum.
+fn read_back(part: &mut Part) -> io::Result<(u64, Checksum)> {
+    let (mut buffer, mut bytes, mut sum) = (vec![0; 1 << 20], 0, 0);
+    loop {
+        match part.file().read(&mut buffer)? {
+            0 => return Ok((bytes, sum)),
+            count => (bytes, sum) = (bytes + count as u64, checksum_append(sum, &buffer[..count])),
         }
     }
 }
@@ -282,7 +318,8 @@ impl Getter {
             true => Ok(()),
             false if self.resumed > 0 => {
                 bail!(
-                    "what was there from an earlier get does not fit: remove the .part file and begin again"
+                    "what was there from an earlier get does not fit: remove {} and begin again",
+                    self.target.part()
                 )
             }
             false => bail!("what was read is not what was put: the checksum differs"),
@@ -298,8 +335,10 @@ impl Getter {
 impl ObjectUser for Getter {
     fn begin(&mut self, _waker: &Waker) -> Vec<(u64, ObjectWish)> {
         match self.target {
-            Target::File { .. } => vec![(LOOK, ObjectWish::Look { name: self.name.clone() })],
-            Target::Output | Target::Nowhere | Target::Part(..) => self.get(self.range),
+            Target::Whole(..) | Target::Part(..) => {
+                vec![(LOOK, ObjectWish::Look { name: self.name.clone() })]
+            }
+            Target::Output | Target::Nowhere | Target::Anew { .. } => self.get(self.range),
         }
     }
 
@@ -327,8 +366,8 @@ impl ObjectUser for Getter {
 
     fn interrupt(&mut self) -> Vec<(u64, ObjectWish)> {
         let what_next = match self.target {
-            Target::File { .. } => "the same command goes on from what has come",
-            Target::Part(..) | Target::Output | Target::Nowhere => "the same command begins anew",
+            Target::Whole(..) | Target::Part(..) => "the same command goes on from what has come",
+            Target::Anew { .. } | Target::Output | Target::Nowhere => "the same command begins anew",
         };
         self.end.get_or_insert_with(|| Err(anyhow!("interrupted: {what_next}")));
         Vec::new()

@@ -7,11 +7,12 @@ use crate::config::Bytes;
 use crate::security::files;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use base::ObjectVersion;
+use outfile::Place;
 use proto::object::{ObjectError, PutProgress, Resumable, StoredSegment};
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::{IndexError, ObjectInfo, ObjectName, Wire};
 
@@ -49,6 +50,7 @@ pub(super) struct Notes {
 impl Notes {
     /// Those of an earlier try, or new ones.
     pub(super) fn open(path: PathBuf, object: &ObjectName, work: Work) -> Result<Notes> {
+        let path = place(&path).with_context(|| format!("cannot keep notes in {}", path.display()))?;
         let (tried, stored) = match fs::read(&path) {
             Ok(content) => read(&content, object, &work)
                 .with_context(|| format!("cannot go on from {}", path.display()))?,
@@ -163,6 +165,16 @@ impl Notes {
     }
 }
 
+/// Where notes are kept, with links followed: they are removed when they are of no use any more, and a link is not.
+fn place(path: &Path) -> Result<PathBuf> {
+    // A pipe would wait for its reader.
+    let may_be_kept = fs::metadata(path).map_or(true, |found| found.is_file());
+    match may_be_kept.then(|| Place::find(path)).transpose()? {
+        Some(Place::Regular(place)) => Ok(place.path().to_owned()),
+        Some(Place::Direct(_)) | None => bail!("it is no regular file"),
+    }
+}
+
 impl Work {
     fn head(&self) -> &'static [u8] {
         match self {
@@ -220,6 +232,22 @@ mod tests {
 
     fn named(key: &str) -> ObjectName {
         ObjectName { bucket: "abc".to_owned(), key: key.to_owned() }
+    }
+
+    /// A link stays where it leads, and what can hold no notes is refused before anything is sent.
+    #[test]
+    fn notes_are_kept_where_a_link_leads_and_in_no_device() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let [link, file] = ["link", "file"].map(|name| dir.path().join(name));
+        std::os::unix::fs::symlink("file", &link).expect("a link");
+        let open = |path: &Path| Notes::open(path.to_owned(), &named("k"), Work::Put { survive: 1 });
+        let notes = open(&link).expect("new notes");
+        assert!(link.is_symlink() && file.exists());
+        let info = ObjectInfo { version: ObjectVersion(1), bytes: 1, checksum: 0, put_ms: 0 };
+        notes.end(Ok(info)).expect("it is done");
+        assert!(link.is_symlink() && !file.exists());
+        let why = format!("{:#}", open(Path::new("/dev/null")).err().expect("it keeps nothing"));
+        assert!(why.contains("/dev/null") && why.contains("no regular file"), "{why}");
     }
 
     #[test]

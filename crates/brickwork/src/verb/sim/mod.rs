@@ -1,5 +1,6 @@
 //! `brickwork sim`: the very machines that serve real data, in a world full of faults.
 
+mod lines;
 mod options;
 mod panics;
 mod replay;

@@ -1,20 +1,19 @@
 //! `sim shrink`: a smaller run with the same violation.
 
+use super::lines::{Lines, leave_trace};
 use super::options::RunOptions;
 use super::panics;
 use crate::global::Global;
 use crate::output;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::json;
-use sim::replay::{Header, write_trace};
+use sim::replay::Header;
 use sim::shrink::{Size, Verdict, shrink};
 use sim::{Course, Options, Recording, Violation, run_course};
 use std::cell::Cell;
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -139,54 +138,6 @@ pub(super) fn run(global: &Global, args: &Shrink) -> Result<ExitCode> {
 fn violation_of(seed: u64, options: &Options, course: &Course, lines: Option<&Lines>) -> Option<Violation> {
     let lines = lines.map(|lines| Box::new(lines.clone()) as Box<dyn Write>);
     panics::catch(|| run_course(seed, options, course, lines).0.violation).unwrap_or_else(Some)
-}
-
-/// Writes the trace of a run: what it violates, and how many events it has.
-fn leave_trace(path: &PathBuf, header: &Header) -> Result<(Option<Violation>, u64)> {
-    let cannot = || format!("cannot write the trace {}", path.display());
-    let file = File::create(path).with_context(cannot)?;
-    let lines = Lines { to: Rc::new(Cell::new(Some(BufWriter::new(file)))), ..Lines::default() };
-    let to = lines.clone();
-    let violation = match panics::catch(|| write_trace(header, Box::new(to))) {
-        Ok(outcome) => outcome.with_context(cannot)?.violation,
-        Err(violation) => Some(violation),
-    };
-    lines.clone().flush().with_context(cannot)?;
-    // The first line is no event.
-    Ok((violation, lines.count().saturating_sub(1)))
-}
-
-/// Counts the lines that are written, and passes them on to a file if there is one.
-#[derive(Clone, Default)]
-struct Lines {
-    count: Rc<Cell<u64>>,
-    to: Rc<Cell<Option<BufWriter<File>>>>,
-}
-
-impl Lines {
-    fn count(&self) -> u64 {
-        self.count.get()
-    }
-
-    fn with_file<T>(&self, and: impl FnOnce(&mut BufWriter<File>) -> T) -> Option<T> {
-        let mut file = self.to.take();
-        let result = file.as_mut().map(and);
-        self.to.set(file);
-        result
-    }
-}
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        self.count.set(self.count.get() + lines);
-        self.with_file(|file| file.write_all(bytes)).transpose()?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.with_file(Write::flush).unwrap_or(Ok(()))
-    }
 }
 
 /// Tells how far shrinking has come: on a terminal each step, elsewhere one every few seconds.

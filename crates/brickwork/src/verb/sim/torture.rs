@@ -1,5 +1,6 @@
 //! `sim torture`: many seeds, each a cluster under faults that is checked for every promise.
 
+use super::lines;
 use super::options::RunOptions;
 use super::panics;
 use crate::global::Global;
@@ -7,12 +8,12 @@ use crate::output;
 #[cfg(feature = "planted")]
 use anyhow::bail;
 use anyhow::{Context, Result};
+use outfile::Outfile;
 use serde_json::{Value, json};
 use sim::history::{History, Operation, Register};
-use sim::replay::{Header, write_trace};
+use sim::replay::Header;
 use sim::{Options, Outcome, Violation, rare};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -191,14 +192,8 @@ fn one_seed(seed: u64, options: &Options) -> (Result<Outcome, Violation>, Histor
 /// Runs the seed once more and writes its events down. Returns where, if that could be done.
 fn leave_trace(seed: u64, options: &Options) -> Option<PathBuf> {
     let path = PathBuf::from(format!("torture-{seed}.trace.jsonl"));
-    let file = File::create(&path).ok()?;
-    // A panic ends the trace where it happened, which is where a reader wants it to end.
-    let header = Header::new(seed, options, None);
-    let written = panics::catch(|| write_trace(&header, Box::new(BufWriter::new(file))));
-    match written {
-        Ok(Err(_)) => None,
-        _ => Some(path),
-    }
+    lines::leave_trace(&path, &Header::new(seed, options, None)).ok()?;
+    Some(path)
 }
 
 /// Plants bugs, and prints by which seed and checker each is found.
@@ -368,7 +363,7 @@ fn print_counts(title: &str, counts: &BTreeMap<String, u64>) {
 /// The histories of all seeds in one file. Seeds know nothing of each other, so clients, registers and values are
 /// renumbered to be unique in the file; what one seed did stays together.
 struct Histories {
-    out: BufWriter<File>,
+    out: BufWriter<Outfile>,
     path: PathBuf,
     clients: u64,
     registers: u64,
@@ -378,7 +373,7 @@ struct Histories {
 impl Histories {
     fn create(path: &Path) -> Result<Histories> {
         let file =
-            File::create(path).with_context(|| format!("cannot write the history {}", path.display()))?;
+            Outfile::create(path).with_context(|| format!("cannot write the history {}", path.display()))?;
         Ok(Histories {
             out: BufWriter::new(file),
             path: path.to_owned(),
@@ -404,8 +399,9 @@ impl Histories {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<()> {
-        self.out.flush().with_context(|| format!("cannot write {}", self.path.display()))
+    fn finish(self) -> Result<()> {
+        let file = self.out.into_inner().map_err(std::io::IntoInnerError::into_error);
+        file.and_then(Outfile::finish).with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 

@@ -2,11 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use std::fs::Permissions;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use outfile::Outfile;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 use trace::compress::Compression;
 use trace::{Record, Target, Writer};
 
@@ -43,23 +41,20 @@ impl Writing {
         let (sink, place) = if is_standard(out) { (Sink::Out(io::stdout()), None) } else { self.file(out)? };
         let started = Writer::new(sink, target, compression);
         let writer = started.with_context(|| format!("writing {}", out.display()))?;
-        Ok(Written { writer, place, is_forced: self.force })
+        Ok(Written { writer, place })
     }
 
     fn file(&self, out: &Path) -> Result<(Sink, Option<PathBuf>)> {
-        if out.exists() && !self.force {
-            bail!("{} exists; --force writes over it", out.display());
+        let file = if self.force { Outfile::create(out) } else { Outfile::create_new(out) };
+        match file {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                bail!("{} exists; --force writes over it", out.display())
+            }
+            file => {
+                let file = file.with_context(|| format!("cannot write {}", out.display()))?;
+                Ok((Sink::File(file), Some(out.to_owned())))
+            }
         }
-        let folder = match out.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        // As any new file: what the umask leaves.
-        let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix(".trace-").permissions(Permissions::from_mode(0o666));
-        let file =
-            builder.tempfile_in(folder).with_context(|| format!("making a file in {}", folder.display()))?;
-        Ok((Sink::File(file), Some(out.to_owned())))
     }
 }
 
@@ -72,12 +67,11 @@ pub(super) fn is_standard(out: &Path) -> bool {
 pub(super) struct Written {
     writer: Writer<Sink>,
     place: Option<PathBuf>,
-    is_forced: bool,
 }
 
 enum Sink {
     Out(io::Stdout),
-    File(NamedTempFile),
+    File(Outfile),
 }
 
 impl Write for Sink {
@@ -106,9 +100,7 @@ impl Written {
     pub(super) fn finish(self) -> Result<u64> {
         let (records, what) = (self.writer.records(), self.writing());
         let Sink::File(file) = self.writer.finish().context(what.clone())? else { return Ok(records) };
-        let place = self.place.unwrap_or_default();
-        let result = if self.is_forced { file.persist(&place) } else { file.persist_noclobber(&place) };
-        result.map_err(|error| error.error).context(what)?;
+        file.finish().context(what)?;
         Ok(records)
     }
 
