@@ -320,7 +320,7 @@ impl Role for BrickRole<'_> {
 fn publish_streams(brick: &Brick, meter: &mut Meter) {
     for used in brick.stream_uses() {
         let name = brick.stream_name(used.stream).map_or_else(|| used.stream.to_string(), str::to_owned);
-        meter.stream(name, &used);
+        meter.stream(&name, &used);
     }
 }
 

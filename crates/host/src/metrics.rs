@@ -1,16 +1,18 @@
 //! Figures for Prometheus. The loop counts in plain integers of its own and publishes them once a second; a thread
 //! beside it answers whoever asks. What is on a page comes from each daemon's `measure`.
 
+mod page;
+
 use crate::admission::{Bound, Bounds, HELLO_MAX};
 use crate::threads::{self, Caller};
 use crate::transport::TransportCounters;
 use crate::{HostError, refusals};
 use base::Time;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use page::{Buckets, Page, Value};
 use proto::Counters;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::StreamUse;
 
@@ -29,15 +31,14 @@ const BOUNDS: Bounds = Bounds {
 /// Publishes a daemon's figures.
 #[derive(Clone)]
 pub(crate) struct Meter {
-    recorder: Option<Arc<PrometheusRecorder>>,
+    page: Option<Arc<Mutex<Page>>>,
     due: Time,
 }
 
 impl Meter {
     /// Listens on `address`, if there is one.
     pub(crate) fn new(address: Option<SocketAddr>) -> Result<Meter, HostError> {
-        let recorder = address.map(serve).transpose()?.map(Arc::new);
-        Ok(Meter { recorder, due: Time::ZERO })
+        Ok(Meter { page: address.map(serve).transpose()?, due: Time::ZERO })
     }
 
     /// When it wants figures next.
@@ -56,37 +57,42 @@ impl Meter {
 
     /// A total since the start.
     pub(crate) fn counter(&mut self, name: &'static str, value: u64) {
-        self.publish(|| metrics::counter!(name).absolute(value));
+        self.publish(|page| page.set(name, None, Value::Counter(value as f64)));
     }
 
     /// What a machine counts, by name.
     pub(crate) fn counters(&mut self, counters: &Counters) {
-        self.publish(|| {
+        self.publish(|page| {
             for (event, count) in counters.all() {
-                metrics::counter!("brickwork_protocol_events_total", "event" => event.text()).absolute(count);
+                let label = Some(("event", event.text().to_owned()));
+                page.set("brickwork_protocol_events_total", label, Value::Counter(count as f64));
             }
         });
     }
 
     /// A value of now.
     pub(crate) fn gauge(&mut self, name: &'static str, value: f64) {
-        self.publish(|| metrics::gauge!(name).set(value));
+        self.publish(|page| page.set(name, None, Value::Gauge(value)));
     }
 
     /// A value of now of one disk.
     pub(crate) fn disk(&mut self, name: &'static str, disk: usize, value: f64) {
-        self.publish(|| metrics::gauge!(name, "disk" => disk.to_string()).set(value));
+        self.publish(|page| page.set(name, Some(("disk", disk.to_string())), Value::Gauge(value)));
     }
 
     /// What a stream was served at this brick.
-    pub(crate) fn stream(&mut self, name: String, used: &StreamUse) {
-        self.publish(|| {
-            let label = [("stream", name)];
-            metrics::counter!("brickwork_stream_served_units_total", &label).absolute(used.served);
-            metrics::counter!("brickwork_stream_requests_total", &label).absolute(used.requests);
-            metrics::gauge!("brickwork_stream_waiting", &label).set(f64::from(used.waiting));
-            let turn = Duration::from_micros(used.turn_us).as_secs_f64();
-            metrics::gauge!("brickwork_stream_turn_seconds_total", &label).set(turn);
+    pub(crate) fn stream(&mut self, stream: &str, used: &StreamUse) {
+        let turn = Duration::from_micros(used.turn_us).as_secs_f64();
+        let figures = [
+            ("brickwork_stream_served_units_total", Value::Counter(used.served as f64)),
+            ("brickwork_stream_requests_total", Value::Counter(used.requests as f64)),
+            ("brickwork_stream_waiting", Value::Gauge(f64::from(used.waiting))),
+            ("brickwork_stream_turn_seconds_total", Value::Counter(turn)),
+        ];
+        self.publish(|page| {
+            for (name, value) in figures {
+                page.set(name, Some(("stream", stream.to_owned())), value);
+            }
         });
     }
 
@@ -95,25 +101,16 @@ impl Meter {
         self.histogram(name, latency.cumulative(), latency.sum);
     }
 
-    /// A histogram: counters by upper bound ([`Duration::MAX`] for none), as Prometheus reckons with them.
+    /// A histogram: how many were up to each bound, in order ([`Duration::MAX`] for all), and the sum.
     pub(crate) fn histogram(
         &mut self,
         name: &'static str,
         cumulative: impl Iterator<Item = (Duration, u64)>,
         sum: Duration,
     ) {
-        self.publish(|| {
-            let mut count = 0;
-            for (bound, total) in cumulative {
-                let bound = match bound {
-                    Duration::MAX => "+Inf".to_owned(),
-                    bound => bound.as_secs_f64().to_string(),
-                };
-                metrics::counter!(format!("{name}_bucket"), "le" => bound).absolute(total);
-                count = total;
-            }
-            metrics::counter!(format!("{name}_count")).absolute(count);
-            metrics::gauge!(format!("{name}_sum")).set(sum.as_secs_f64());
+        self.publish(|page| {
+            let buckets = Buckets { cumulative: cumulative.collect(), sum };
+            page.set(name, None, Value::Histogram(buckets));
         });
     }
 
@@ -132,9 +129,9 @@ impl Meter {
         self.counter("brickwork_refusals_total", refusals::total());
     }
 
-    fn publish(&self, record: impl FnOnce()) {
-        if let Some(recorder) = &self.recorder {
-            metrics::with_local_recorder(&**recorder, record);
+    fn publish(&self, set: impl FnOnce(&mut Page)) {
+        if let Some(page) = &self.page {
+            set(&mut page.lock().expect("no holder panics"));
         }
     }
 }
@@ -165,22 +162,22 @@ impl Latency {
     }
 }
 
-fn serve(address: SocketAddr) -> Result<PrometheusRecorder, HostError> {
+fn serve(address: SocketAddr) -> Result<Arc<Mutex<Page>>, HostError> {
     let failed = |why: String| HostError::Listen { address: format!("{address} (metrics)"), why };
-    let recorder = PrometheusBuilder::new().build_recorder();
-    let handle = recorder.handle();
+    let page = Arc::new(Mutex::new(Page::default()));
+    let told = Arc::clone(&page);
     let listener = TcpListener::bind(address).map_err(|error| failed(error.to_string()))?;
     let answer = move |caller: Caller| {
-        if let Err(error) = answer(caller, &handle) {
+        if let Err(error) = answer(caller, &told) {
             tracing::debug!(%error, "a metrics request failed");
         }
     };
     threads::serve("metrics", listener, BOUNDS, HELLO_MAX, answer)
         .map_err(|error| failed(error.to_string()))?;
-    Ok(recorder)
+    Ok(page)
 }
 
-fn answer(mut caller: Caller, handle: &PrometheusHandle) -> io::Result<()> {
+fn answer(mut caller: Caller, page: &Mutex<Page>) -> io::Result<()> {
     let mut request = [0; REQUEST_BYTES_MAX];
     let mut length = 0;
     while !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
@@ -190,7 +187,7 @@ fn answer(mut caller: Caller, handle: &PrometheusHandle) -> io::Result<()> {
         }
     }
     let (status, body) = match request.starts_with(b"GET /metrics ") || request.starts_with(b"GET / ") {
-        true => ("200 OK", handle.render()),
+        true => ("200 OK", page.lock().expect("no holder panics").render()),
         false => ("404 Not Found", "ask for /metrics\n".to_owned()),
     };
     write!(

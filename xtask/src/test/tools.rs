@@ -34,7 +34,7 @@ const fn program(name: &'static str, package: &'static str, why: &'static str) -
     Program { name, package, why }
 }
 
-const PROGRAMS: [Program; 20] = [
+const PROGRAMS: [Program; 21] = [
     program("fio", "fio", "real clients: random writes that are read back and compared; bench"),
     program("nbdkit", "nbdkit", "bench: another NBD server to compare with"),
     program("nbdinfo", "libnbd-bin", "real clients: what an export says of itself, plainly and over TLS"),
@@ -50,6 +50,11 @@ const PROGRAMS: [Program; 20] = [
     program("node", "nodejs", "wasm: a seed run in wasm has the trace hash that it has natively"),
     program(PYTHON, "python3-venv", "retrieval: OR-tools judges the solver"),
     program("openssl", "openssl", "real clients: certificates of strangers"),
+    program(
+        "promtool",
+        "prometheus",
+        "real clients: what daemons tell Prometheus of themselves, judged by its own tool",
+    ),
     program("git", "git", "tidy: which files belong to the repository"),
     program("go", "golang-go", "soak, partition: porcupine judges what clients saw"),
     program("ip", "iproute2", "partition: daemons in network namespaces"),

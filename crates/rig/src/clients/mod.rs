@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`cases`] (what is run), `volume` (the volume a case works on, and the brick that dies meanwhile), then a
 //! file a family: `nbd_tools`, `qemu`, `fio`, `filesystem` (each over three layouts, with and without a kill), `postgres`, `attach`,
-//! `tls`, `hostile` (what a client may never do to others), `clocks` (machines whose clocks differ), `broken` (disks and configurations), `objects` (by their names), `neighbours` (two releases in one
+//! `tls`, `hostile` (what a client may never do to others), `clocks` (machines whose clocks differ), `broken` (disks and configurations),
+//! `metrics` (what daemons tell of themselves), `objects` (by their names), `neighbours` (two releases in one
 //! cluster).
 
 mod attach;
@@ -11,6 +12,7 @@ mod clocks;
 mod filesystem;
 mod fio;
 mod hostile;
+mod metrics;
 mod nbd_tools;
 pub(crate) mod neighbours;
 mod objects;
@@ -86,7 +88,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 28] = [
+const OWN: [(&str, &[&str], Own); 29] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -109,6 +111,7 @@ const OWN: [(&str, &[&str], Own); 28] = [
     ("broken/two-bricks-one-disk", &[], broken::two_bricks_one_disk),
     ("broken/unknown-key", &[], broken::unknown_key),
     ("broken/disk-full", &[], broken::disk_full),
+    ("metrics/promtool", &["promtool"], metrics::promtool),
     ("objects/put-and-read", &[], objects::put_and_read),
     ("objects/brick-killed-and-stopped", &[], objects::brick_killed_and_stopped),
     ("objects/brick-evicted", &[], objects::brick_evicted),

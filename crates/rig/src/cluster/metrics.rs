@@ -30,14 +30,20 @@ impl Metrics {
 
 /// Asks the daemon at a port.
 pub(super) fn ask(port: u16) -> Result<Page> {
+    Ok(page(&told(port)?))
+}
+
+/// What the daemon at a port answers to Prometheus, without the head of HTTP.
+pub fn told(port: u16) -> Result<String> {
     let mut stream = connect(port)?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text).with_context(|| format!("waiting for the metrics at port {port}"))?;
-    Ok(page(&text))
+    let (_, body) = text.split_once("\r\n\r\n").context("the answer has no head of HTTP")?;
+    Ok(body.to_owned())
 }
 
-/// The same; one that stands still now and then answers the next time.
+/// The page of the daemon at a port; one that stands still now and then answers the next time.
 pub(super) fn fetch(port: u16) -> Page {
     let answered = (0..TRIES).find_map(|_| ask(port).ok().filter(|page| !page.is_empty()));
     answered.unwrap_or_default()

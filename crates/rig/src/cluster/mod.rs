@@ -12,7 +12,7 @@ mod ports;
 
 pub use daemon::{Daemon, Wrapper};
 pub use home::{GRACE, end_on_signal, stop};
-pub use metrics::{Metrics, Page, page};
+pub use metrics::{Metrics, Page, page, told};
 pub use network::Network;
 pub use ports::free_port;
 
@@ -83,7 +83,7 @@ pub struct Spec {
     pub brick_wrapper: Option<Wrapper>,
     /// What says how bricks' disks behave.
     pub emulation: Emulation,
-    /// Whether bricks and gateways answer with their metrics ([`Cluster::metrics`]).
+    /// Whether daemons answer with their metrics ([`Cluster::metrics`]).
     pub metrics: bool,
     /// Whether each daemon has a network namespace of its own. Then they speak TLS, and NBD is on unix sockets.
     pub namespaces: bool,
@@ -157,6 +157,8 @@ pub struct Cluster {
     pub gateways: Vec<Gateway>,
     /// Further processes, such as `attach`.
     others: Vec<Daemon>,
+    /// Where the directory tells its metrics, if it does.
+    directory_metrics_port: Option<u16>,
     /// Where each brick, and then each gateway, tells its metrics, if they do.
     metrics_ports: Vec<u16>,
     /// Those of them at which bricks tell, in the order of bricks: one may come after the gateways.
@@ -181,10 +183,13 @@ impl Cluster {
         let (directory_port, join_port) = (free_port()?, free_port()?);
         init_cluster(binary, &dir, spec, (&host, directory_port), (&host, join_port))?;
         let config = dir.join("directory.toml");
+        let directory_metrics_port = spec.metrics.then(free_port).transpose()?;
+        let mut arguments = words(&["directory", "--config", text(&config)?]);
+        arguments.extend(directory_metrics_port.iter().flat_map(|port| metrics_at(*port)));
         let directory = Daemon::start(Start {
             name: "directory".to_owned(),
             binary: binary.to_owned(),
-            arguments: words(&["directory", "--config", text(&config)?]),
+            arguments,
             wrapper,
             home: home.clone(),
         })?;
@@ -201,6 +206,7 @@ impl Cluster {
             brick_ports: Vec::new(),
             gateways: Vec::new(),
             others: Vec::new(),
+            directory_metrics_port,
             metrics_ports: Vec::new(),
             brick_metrics_ports: Vec::new(),
             network,
@@ -312,7 +318,7 @@ impl Cluster {
         }
         let port = free_port()?;
         self.metrics_ports.push(port);
-        Ok(words(&["--metrics", &format!("127.0.0.1:{port}")]))
+        Ok(metrics_at(port).to_vec())
     }
 
     /// What bricks and gateways measure of themselves; they renew it once a second.
@@ -345,6 +351,12 @@ impl Cluster {
     /// What bricks measure of themselves, in their order. An error if one does not answer.
     pub fn brick_pages(&self) -> Result<Vec<Page>> {
         self.brick_metrics_ports.iter().map(|port| metrics::ask(*port)).collect()
+    }
+
+    /// The pages of all daemons that tell their metrics, as they send them.
+    pub fn told_metrics(&self) -> Result<Vec<String>> {
+        let ports = self.directory_metrics_port.iter().chain(&self.metrics_ports);
+        ports.map(|port| metrics::told(*port)).collect()
     }
 
     fn emulation(&self, number: usize) -> PathBuf {
@@ -398,6 +410,11 @@ impl Cluster {
             ensure!(started.elapsed() < HEARD_WITHIN, "not all bricks have heard of the streams");
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    /// Kills all gateways, whatever state they are in: who waits for their answers learns that there will be none.
+    pub fn kill_gateways(&mut self) -> Result<()> {
+        self.gateways.iter_mut().try_for_each(|gateway| gateway.daemon.kill())
     }
 
     /// A token with which one more machine may join.
@@ -754,7 +771,12 @@ pub fn run(binary: &Path, arguments: &[&str]) -> Result<Finished> {
 
 /// Starts `brickwork attach` for a volume and waits until its socket is there.
 pub fn attach(cluster: &Cluster, volume: &str, socket: &Path) -> Result<Job> {
-    attach_by(cluster, volume, socket, (&cluster.client_config(), &[]))
+    attach_as(cluster, volume, socket, &cluster.client_config())
+}
+
+/// The same with a configuration of its own.
+pub fn attach_as(cluster: &Cluster, volume: &str, socket: &Path, config: &Path) -> Result<Job> {
+    attach_by(cluster, volume, socket, (config, &[]))
 }
 
 /// `brickwork attach --direct` of a volume: by the certificate of the first gateway.
@@ -796,6 +818,11 @@ fn place(network: &mut Option<Network>, name: &str) -> Result<(String, Option<Wr
     let Some(network) = network else { return Ok(("127.0.0.1".to_owned(), None)) };
     let (namespace, address) = network.add(name)?;
     Ok((address, Some(Wrapper::Namespace(namespace))))
+}
+
+/// Has a daemon tell its metrics at a port.
+fn metrics_at(port: u16) -> [String; 2] {
+    ["--metrics".to_owned(), format!("127.0.0.1:{port}")]
 }
 
 fn words(words: &[&str]) -> Vec<String> {
