@@ -277,6 +277,7 @@ impl Configuration for BrickFile {
         let addresses =
             [Some(&self.listen), Some(&self.directory), self.advertise.as_ref(), self.metrics.as_ref()];
         check_addresses(&addresses)?;
+        reachable(&self.listen, self.advertise.as_deref())?;
         check_transport(self.tls.as_ref(), self.plaintext, &addresses[..3])
     }
 
@@ -322,6 +323,7 @@ impl Configuration for GatewayFile {
         let addresses =
             [Some(&self.listen), Some(&self.directory), self.advertise.as_ref(), self.metrics.as_ref()];
         check_addresses(&addresses)?;
+        reachable(&self.listen, self.advertise.as_deref())?;
         check_transport(self.tls.as_ref(), self.plaintext, &addresses[..3])
     }
 
@@ -367,6 +369,22 @@ pub fn cluster_id(text: &str) -> Result<base::ClusterId, String> {
         *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16).map_err(|_| wrong())?;
     }
     Ok(base::ClusterId(bytes))
+}
+
+/// The address under which others reach who listens at `listen`.
+pub fn reachable<'a>(listen: &'a str, advertise: Option<&'a str>) -> Result<&'a str, String> {
+    let address = advertise.unwrap_or(listen);
+    match is_unspecified(address) {
+        true => Err(format!(
+            "'{address}' means every address of this machine, and others need one; give --advertise HOST:PORT"
+        )),
+        false => Ok(address),
+    }
+}
+
+/// Whether an address means all addresses of a machine.
+pub fn is_unspecified(address: &str) -> bool {
+    address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_unspecified())
 }
 
 /// Whether nobody but this machine can hear what is said at `address`.

@@ -129,6 +129,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Others would be told to ask at an address that means every machine for itself.
+    #[test]
+    fn who_listens_at_every_address_says_where_others_reach_it() {
+        let file = |listen: &str| GOOD.replace("listen = \"127.0.0.1:7003\"", listen);
+        let read =
+            |text: &str| layer::<BrickFile>(Some((Path::new("brick.toml"), text)), |_| None, Table::new());
+        for every in ["0.0.0.0:7003", "[::]:7003"] {
+            let said = read(&file(&format!("listen = \"{every}\""))).expect_err("it is refused").to_string();
+            assert!(said.contains(every) && said.contains("--advertise HOST:PORT"), "{said}");
+        }
+        // That plain text is for loopback alone is said later.
+        let said =
+            read(&file("listen = \"0.0.0.0:7003\"\nadvertise = \"127.0.0.1:7003\"")).expect_err("plain");
+        assert!(said.to_string().contains("plaintext"), "{said}");
+    }
+
     const GOOD: &str = r#"
 listen = "127.0.0.1:7003"
 directory = "127.0.0.1:7000"

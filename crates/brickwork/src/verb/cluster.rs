@@ -7,7 +7,7 @@ use crate::global::Global;
 use crate::output;
 use crate::security::token::{Grant, JoinRole};
 use crate::security::{Authority, Role, Secrets, Token, files, hex, random};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -188,27 +188,18 @@ pub fn tls_files(stem: &str) -> TlsFile {
 
 /// Where others reach the directory.
 pub fn reachable(directory: &DirectoryFile) -> Result<String> {
-    let address = directory.advertise.as_ref().unwrap_or(&directory.listen);
-    if is_unspecified(address) {
-        bail!(
-            "'{address}' means every address of this machine, and others need one; give --advertise HOST:PORT"
-        );
-    }
-    Ok(address.clone())
+    let address = keys::reachable(&directory.listen, directory.advertise.as_deref());
+    address.map(str::to_owned).map_err(anyhow::Error::msg)
 }
 
 fn join_address(directory: &DirectoryFile) -> Result<String> {
-    if !is_unspecified(&directory.join_listen) {
+    if !keys::is_unspecified(&directory.join_listen) {
         return Ok(directory.join_listen.clone());
     }
     let reachable = reachable(directory)?;
     let host = reachable.rsplit_once(':').map_or(reachable.as_str(), |(host, _)| host);
     let port = directory.join_listen.rsplit_once(':').map_or("", |(_, port)| port);
     Ok(format!("{host}:{port}"))
-}
-
-fn is_unspecified(address: &str) -> bool {
-    address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_unspecified())
 }
 
 fn print_init(global: &Global, args: &Init) -> Result<()> {

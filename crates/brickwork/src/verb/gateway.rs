@@ -119,6 +119,7 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
 
 /// Makes a gateway; returns its configuration and where that is.
 pub fn init(args: &Init) -> Result<(GatewayFile, PathBuf)> {
+    config::keys::reachable(&args.listen, args.advertise.as_deref()).map_err(anyhow::Error::msg)?;
     let mut addresses: Vec<&str> = args.nbd.iter().map(String::as_str).collect();
     addresses.extend(args.advertise.as_deref());
     let names = daemon::hosts(&addresses);

@@ -77,6 +77,7 @@ pub(super) struct Format {
 /// Makes a brick; returns its configuration and where that is. Its disks have their room before the directory is asked for an
 /// id, so that a lack of it leaves neither files nor a registered brick that nobody is.
 pub fn init(args: &Init) -> Result<(BrickFile, PathBuf)> {
+    config::keys::reachable(&args.listen, args.advertise.as_deref()).map_err(anyhow::Error::msg)?;
     if !args.force {
         args.disks.iter().try_for_each(require_blank)?;
     }
