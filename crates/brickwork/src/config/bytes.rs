@@ -11,20 +11,23 @@ pub struct Bytes(pub u64);
 /// Why a size could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "'{0}' is not a size; write bytes (4096) or a number and a unit (64KiB, 512MiB, 1.5GiB, 2TiB; KB, MB, GB, TB are powers of 1000)"
+    "'{0}' is not a size; write bytes (4096) or a number and a unit (64KiB, 512MiB, 1.5GiB, 2TiB, 1PiB; KB, MB, GB, TB, PB are powers of 1000)"
 )]
 pub struct BytesError(String);
 
 /// Units by name, the larger first within each family.
-const UNITS: [(&str, u64); 14] = [
+const UNITS: [(&str, u64); 17] = [
+    ("PiB", 1 << 50),
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
     ("KiB", 1 << 10),
+    ("PB", 1_000_000_000_000_000),
     ("TB", 1_000_000_000_000),
     ("GB", 1_000_000_000),
     ("MB", 1_000_000),
     ("KB", 1_000),
+    ("P", 1 << 50),
     ("T", 1 << 40),
     ("G", 1 << 30),
     ("M", 1 << 20),
@@ -32,6 +35,9 @@ const UNITS: [(&str, u64); 14] = [
     ("B", 1),
     ("", 1),
 ];
+
+/// So many of them, at the beginning, are powers of 1024.
+const BINARY: usize = 5;
 
 impl FromStr for Bytes {
     type Err = BytesError;
@@ -64,7 +70,7 @@ fn fractional(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, scale) =
-            UNITS[..4].iter().find(|(_, scale)| self.0 >= *scale).copied().unwrap_or(("B", 1));
+            UNITS[..BINARY].iter().find(|(_, scale)| self.0 >= *scale).copied().unwrap_or(("B", 1));
         if self.0.is_multiple_of(scale) {
             write!(f, "{} {unit}", self.0 / scale)
         } else {
@@ -113,12 +119,14 @@ mod tests {
             ("64KiB", 65536),
             ("1.5GiB", 3 << 29),
             ("2 TiB", 2 << 40),
+            ("1PiB", 1 << 50),
+            ("1 PB", 1_000_000_000_000_000),
             ("10g", 10 << 30),
             ("3MB", 3_000_000),
         ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
-        for text in ["", "GiB", "-1", "1.", "12 parsecs", "99999999999TiB", "1.5.5K"] {
+        for text in ["", "GiB", "-1", "1.", "12 parsecs", "99999999999TiB", "16384PiB", "1.5.5K"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
     }
@@ -130,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn multiples_print_and_read_back(count in 1u64..1000, unit in 0usize..4) {
+        fn multiples_print_and_read_back(count in 1u64..1000, unit in 0usize..BINARY) {
             let bytes = Bytes(count * UNITS[unit].1);
             prop_assert_eq!(bytes.to_string().parse(), Ok(bytes));
         }
