@@ -63,7 +63,8 @@ fn explain(message: &str, kind: &str) -> String {
     }
 }
 
-fn nearest<'a>(unknown: &str, valid: &[&'a str]) -> Option<&'a str> {
+/// The name that was meant, if one is like it.
+pub(crate) fn nearest<'a>(unknown: &str, valid: &[&'a str]) -> Option<&'a str> {
     let distance = |name: &str| strsim::damerau_levenshtein(unknown, name);
     let near = valid.iter().copied().min_by_key(|name| distance(name))?;
     (distance(near) <= 1 + near.len() / 3).then_some(near)

@@ -12,6 +12,7 @@ mod reference;
 mod show;
 mod validate;
 
+use crate::config::error::nearest;
 use crate::global::Global;
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -71,11 +72,15 @@ fn text_of(name: &str) -> Result<String> {
     }
     match std::fs::read_to_string(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let ids = drive::library().iter().map(|entry| entry.id);
-            let nearest = ids.min_by_key(|id| strsim::damerau_levenshtein(id, name)).unwrap_or("");
-            bail!(
-                "there is no drive and no file {name}; did you mean {nearest}? `brickwork disk list` shows all drives"
-            )
+            let ids: Vec<&str> = drive::library().iter().map(|entry| entry.id).collect();
+            match nearest(name, &ids) {
+                Some(near) => bail!(
+                    "there is no drive and no file {name}; did you mean {near}? `brickwork disk list` shows all drives"
+                ),
+                None => {
+                    bail!("there is no drive and no file {name}; there are the drives {}", ids.join(", "))
+                }
+            }
         }
         read => read.with_context(|| format!("{name} does not read")),
     }
