@@ -156,6 +156,12 @@ fn a_failure_ends_with_1_and_says_what_to_do() {
         ("directory --config /nonexistent/directory.toml", "/nonexistent/directory.toml"),
         ("cluster token --dir /nonexistent", "brickwork cluster init"),
         ("demo --stop /nonexistent", "brickwork demo --keep"),
+        (
+            "demo --volume-size 400GiB --dir /nonexistent",
+            "--volume-size is 400 GiB; 6 bricks with disks of 512 MiB",
+        ),
+        ("disk show nosuch", "there are the drives"),
+        ("disk show nvme-sdd", "did you mean nvme-ssd?"),
         ("directory rebuild --dir /nonexistent", "restore it from its backup"),
         ("sim replay /nonexistent", "/nonexistent"),
         ("sim torture --seeds 1 --layout rs-4+2", "--bricks 6"),

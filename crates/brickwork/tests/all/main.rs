@@ -8,6 +8,7 @@ mod bricks;
 mod certificates;
 mod command_line;
 mod common;
+mod demo;
 mod files;
 mod fsck;
 mod join;

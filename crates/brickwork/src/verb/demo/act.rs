@@ -49,10 +49,12 @@ pub(super) struct Act {
     pub(super) comeback: Option<Comeback>,
     /// Bytes answered in the last part of the random load, when the dead brick had been left out.
     pub(super) bytes_after_kill: u64,
+    /// How long nothing may be answered.
+    patience: Duration,
 }
 
 impl Act {
-    pub(super) fn new(volumes: &[(&'static str, &'static str)], size: Bytes) -> Act {
+    pub(super) fn new(volumes: &[(&'static str, &'static str)], size: Bytes, patience: Duration) -> Act {
         let volume = |(tag, &(name, layout)): (usize, &(&'static str, &'static str))| Volume {
             name,
             layout,
@@ -68,6 +70,7 @@ impl Act {
             victim: None,
             comeback: None,
             bytes_after_kill: 0,
+            patience,
         }
     }
 
@@ -79,6 +82,7 @@ impl Act {
         let total: u64 = self.volumes.iter().map(|volume| volume.ledger.blocks() * BLOCK_U64).sum();
         let endpoint = cluster.endpoint(0);
         let (victim, after) = (&mut self.victim, &mut self.bytes_after_kill);
+        let mut patience = Patience { limit: self.patience, seen: 0, since: Instant::now() };
         std::thread::scope(|scope| {
             let work = |volume| {
                 let (phase, progress, running) = (phase(stage, &stop), progress.clone(), running.clone());
@@ -94,9 +98,14 @@ impl Act {
                 Stage::Kill { before, after: rest } => {
                     strike(cluster, before, rest, &progress, (victim, after))
                 }
-                _ => watch(cluster, total, stage, &progress, &running),
+                _ => watch(cluster, (total, stage), &progress, &running, &mut patience),
             };
             stop.store(true, Ordering::Relaxed);
+            let watched = watched.and_then(|()| patience.until_end(&progress, &running));
+            if watched.is_err() {
+                // Who waits for an answer is told that there will be none.
+                let _ = cluster.kill_gateways();
+            }
             let worked: Result<()> =
                 workers.into_iter().try_for_each(|worker| worker.join().expect("the load does not panic"));
             watched.and(worked)
@@ -146,10 +155,10 @@ fn drive(volume: &mut Volume, endpoint: &str, phase: Phase, progress: Arc<Atomic
 /// Shows progress until all workers are done.
 fn watch(
     cluster: &mut Cluster,
-    total: u64,
-    stage: Stage,
+    (total, stage): (u64, Stage),
     progress: &AtomicU64,
     running: &AtomicU64,
+    patience: &mut Patience,
 ) -> Result<()> {
     let bar = output::progress(
         total,
@@ -160,9 +169,42 @@ fn watch(
         bar.set_position(progress.load(Ordering::Relaxed));
         std::thread::sleep(Duration::from_millis(20));
         cluster.all_alive()?;
+        patience.look(progress.load(Ordering::Relaxed))?;
     }
     bar.finish_and_clear();
     Ok(())
+}
+
+/// Notices when nothing moves any more.
+struct Patience {
+    limit: Duration,
+    seen: u64,
+    since: Instant,
+}
+
+impl Patience {
+    /// So many bytes have been answered by now.
+    fn look(&mut self, answered: u64) -> Result<()> {
+        if answered != self.seen {
+            (self.seen, self.since) = (answered, Instant::now());
+        }
+        ensure!(
+            self.since.elapsed() < self.limit,
+            "nothing was answered for {} s: the logs of the bricks and the gateway may say why (keep them with --dir)",
+            self.limit.as_secs()
+        );
+        Ok(())
+    }
+
+    /// Waits for the workers to end what they have begun.
+    fn until_end(&mut self, progress: &AtomicU64, running: &AtomicU64) -> Result<()> {
+        self.since = Instant::now();
+        while running.load(Ordering::Acquire) > 0 {
+            self.look(progress.load(Ordering::Relaxed))?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
 }
 
 /// Lets the load run, kills a brick, lets the load run on, and sees that it does.

@@ -8,12 +8,12 @@ mod act;
 mod comeback;
 mod report;
 
-use crate::config::Bytes;
+use crate::config::{Bytes, Period};
 use crate::global::Global;
 use crate::output;
 use crate::security::files;
 use act::{Act, Stage};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use report::Report;
 use rig::cluster::{self, Cluster, Spec};
 use serde_json::json;
@@ -27,6 +27,11 @@ const JOURNAL: Bytes = Bytes(64 << 20);
 const CACHE: Bytes = Bytes(64 << 20);
 /// The volumes: name and layout.
 const VOLUMES: [(&str, &str); 2] = [("mirror", "raid1x3"), ("parity", "raid5-4+1")];
+/// What the volumes take of disks for each byte of theirs: three copies, and a fifth more than the data.
+const TAKEN_PER_BYTE: f64 = 3.0 + 1.25;
+/// How much of the disks the volumes may take: groups are drawn, so that some bricks have more of them than others, and a full disk
+/// takes no more writes.
+const FILLED_MAX: f64 = 0.6;
 /// Random load before the brick is killed, and after. A dead brick is left out when its lease of 2 s has ended.
 const BEFORE_KILL: Duration = Duration::from_secs(2);
 const AFTER_KILL: Duration = Duration::from_secs(4);
@@ -37,8 +42,8 @@ const AFTER_KILL: Duration = Duration::from_secs(4);
 Starts a directory, bricks and a gateway as processes on loopback, without TLS. Creates a volume of 3 copies and a RAID-5
 volume and fills both through NBD. Reads and overwrites at random, and meanwhile kills a brick (SIGKILL). Starts the brick
 again, waits until all data are redundant, and reads every byte back. All processes end with the demo, also on Ctrl-C, and
-its files are removed, unless --keep is given. Exits with 1 if a byte was lost, an I/O failed, writes stopped, or the brick
-did not catch up.
+its files are removed, unless --keep is given. Exits with 1 if a byte was lost, an I/O failed, nothing was answered for as long
+as --patience says, or the brick did not catch up.
 
 Examples:
   brickwork demo
@@ -61,6 +66,9 @@ pub struct Args {
     /// The size of each of the two volumes
     #[arg(long, default_value = "128MiB", value_name = "SIZE")]
     volume_size: Bytes,
+    /// End with an error when nothing is answered for so long
+    #[arg(long, default_value = "60s", value_name = "TIME")]
+    patience: Period,
 }
 
 /// Runs the demo.
@@ -68,7 +76,8 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
     if let Some(dir) = &args.stop {
         return stop(global, dir);
     }
-    ensure!(args.volume_size.0 >= 1 << 20, "--volume-size is {}; the least is 1 MiB", args.volume_size);
+    check_size(args.volume_size, args.bricks)?;
+    ensure!(args.patience.seconds > 0, "--patience is {}; the least is 1s", args.patience);
     let start = Instant::now();
     let dir = Workspace::new(args.dir.as_deref(), args.keep)?;
     cluster::end_on_signal(dir.path.clone(), dir.ours.then(|| dir.path.clone()))?;
@@ -87,7 +96,8 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut cluster = Cluster::start(&program, &spec).context("the demo's cluster did not start")?;
     report.started(spec.bricks, start.elapsed());
-    let act = play(&mut cluster, &report, args.volume_size)?;
+    let patience = Duration::from_secs(args.patience.seconds);
+    let act = play(&mut cluster, &report, (args.volume_size, patience))?;
     let good = report.closing(&act, start.elapsed());
     if args.keep {
         report.how_to_attach(&cluster, &dir.path);
@@ -99,12 +109,26 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn play(cluster: &mut Cluster, report: &Report, size: Bytes) -> Result<Act> {
+/// Refuses volumes for which the disks of the demo have no room, before anything is made.
+fn check_size(size: Bytes, bricks: u32) -> Result<()> {
+    ensure!(size.0 >= 1 << 20, "--volume-size is {size}; the least is 1 MiB");
+    let disks = u64::from(bricks) * (DISK.0 - JOURNAL.0);
+    let most = (disks as f64 * FILLED_MAX / TAKEN_PER_BYTE) as u64;
+    let most = Bytes(most >> 20 << 20);
+    if size > most {
+        bail!(
+            "--volume-size is {size}; {bricks} bricks with disks of {DISK} each have room for two volumes of {most} at the most"
+        );
+    }
+    Ok(())
+}
+
+fn play(cluster: &mut Cluster, report: &Report, (size, patience): (Bytes, Duration)) -> Result<Act> {
     for (name, layout) in VOLUMES {
         cluster.create(name, size.0, layout)?;
     }
     report.created(size);
-    let mut act = Act::new(&VOLUMES, size);
+    let mut act = Act::new(&VOLUMES, size, patience);
     act.run(cluster, Stage::Fill)?;
     report.filled(&act);
     act.run(cluster, Stage::Kill { before: BEFORE_KILL, after: AFTER_KILL })?;
