@@ -97,4 +97,4 @@ pub use options::{
 pub use proto::distribute::claim::estimate::Calibration;
 pub use recount::{Told, run_recount, write_store};
 pub use shutdown::Shutdown;
-pub use tls::{OPERATOR_NAME, is_operators, stream_name, stream_named_by};
+pub use tls::{OPERATOR_NAME, is_of_client, is_operators, stream_name, stream_named_by};

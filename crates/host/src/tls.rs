@@ -109,6 +109,14 @@ fn is_named(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
         .is_ok_and(|entity| entity.verify_is_valid_for_subject_name(name).is_ok())
 }
 
+/// Whether a certificate (DER) is one of clients and operators.
+pub fn is_of_client(certificate: &[u8]) -> bool {
+    is_named(
+        &CertificateDer::from(certificate),
+        &ServerName::try_from(CLIENT_NAME).expect("a valid DNS name"),
+    )
+}
+
 /// The name by which a certificate says that the requests of its owner belong to a stream. Only the authority gives it.
 pub fn stream_name(stream: StreamId) -> String {
     format!("{stream}.{STREAMS_DOMAIN}")

@@ -180,3 +180,23 @@ fn a_token_of_a_stream_that_cannot_be_is_refused_with_what_would_be_right() {
     let tokens = std::fs::read_to_string(site.dir.path().join("tokens.json")).expect("records");
     assert!(!tokens.contains("stream"), "nothing was made: {tokens}");
 }
+
+/// Bricks close the connection of a client that asks them for fragments, and would not say why.
+#[test]
+fn a_client_that_asks_for_objects_is_told_what_it_needs() {
+    let site = Site::secure(0);
+    let refusal = |config: &str| {
+        site.refusal(&format!("object ls files --config {}", site.dir.path().join(config).display()))
+    };
+    let said = refusal("admin/client.toml");
+    assert!(
+        said.contains("client.toml is a client's configuration") && said.contains("gateway init"),
+        "{said}"
+    );
+    let own = std::fs::read_to_string(site.dir.path().join("gateway-1/gateway.toml")).expect("it is there");
+    let wrong =
+        own.replace("gateway.pem", "../admin/client.pem").replace("gateway.key", "../admin/client.key");
+    std::fs::write(site.dir.path().join("gateway-1/wrong.toml"), wrong).expect("a file");
+    let said = refusal("gateway-1/wrong.toml");
+    assert!(said.contains("client.pem is a client's certificate") && said.contains("gateway init"), "{said}");
+}

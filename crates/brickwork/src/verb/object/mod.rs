@@ -9,9 +9,10 @@ mod put;
 mod resume;
 
 use super::daemon;
-use crate::config::{self, GatewayFile};
+use crate::config::{self, ClientFile, GatewayFile, TlsFile};
 use crate::global::Global;
-use anyhow::{Context, Result};
+use crate::security::{certificates, files};
+use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use host::{NodeOptions, ObjectUser, Shutdown, run_objects};
 use serde_json::{Value, json};
@@ -74,6 +75,10 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
     }
 }
 
+/// Who asks bricks for fragments.
+const NEEDS_A_GATEWAYS: &str = "who reads and puts objects asks the bricks themselves, as a gateway does, and needs a gateway's; `brickwork \
+     gateway init` makes one, and --config names its gateway.toml";
+
 /// The way to the cluster, for as long as the verb runs.
 struct Way {
     node: NodeOptions,
@@ -83,8 +88,15 @@ struct Way {
 
 impl Way {
     fn find(global: &Global) -> Result<Way> {
-        let file: GatewayFile =
-            config::load(Some(daemon::config_path(global, "gateway")?), toml::Table::new())?;
+        let path = daemon::config_path(global, "gateway")?;
+        let is_clients = config::load::<ClientFile>(Some(path), toml::Table::new()).is_ok();
+        ensure!(!is_clients, "{} is a client's configuration: {NEEDS_A_GATEWAYS}", path.display());
+        let file: GatewayFile = config::load(Some(path), toml::Table::new())?;
+        if let Some(TlsFile { cert, .. }) = &file.tls {
+            let certificate = certificates::first_certificate(&files::read(cert)?)?;
+            let is_clients = host::is_of_client(&certificate);
+            ensure!(!is_clients, "{} is a client's certificate: {NEEDS_A_GATEWAYS}", cert.display());
+        }
         daemon::start_logs(global);
         let node = daemon::node(&file.cluster, file.tls.as_ref(), None)?;
         let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
