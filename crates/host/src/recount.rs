@@ -154,6 +154,7 @@ impl<F: FnMut(&Told) -> bool> Role for RecountRole<F> {
     fn effect(&mut self, effect: DirectoryEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {
         match effect {
             DirectoryEffect::Send { to, packet } => world.peers.send(to, &packet),
+            DirectoryEffect::Tell(_) => unreachable!("no view is changed while bricks are counted"),
             DirectoryEffect::Shard { .. } => unreachable!("nobody asks for objects while bricks are counted"),
             DirectoryEffect::Store { .. } => unreachable!("what is asked for is stored in the end, at once"),
         }

@@ -302,6 +302,7 @@ impl Bench {
                     Some(DirectoryEvent::Stored { token, result: Ok(()) })
                 }
                 DirectoryEffect::Send { to, packet } => self.deliver(to, packet),
+                DirectoryEffect::Tell(_) => None,
                 DirectoryEffect::Shard { .. } => unreachable!("nobody asks for objects"),
             };
             effects.extend(event.map(|event| self.step(event)).into_iter().flatten());

@@ -209,6 +209,8 @@ pub struct SlowEntry {
     pub hold_s: u64,
     /// For how many milliseconds it has been well again.
     pub well_ms: Option<u64>,
+    /// Of one that stays: a group that would have too little redundancy without it.
+    pub needed_by: Option<GroupId>,
 }
 
 /// How bricks look after their blocks.
@@ -546,6 +548,10 @@ pub enum AdminRequest {
     EvictBrick {
         brick: BrickId,
     },
+    /// Removes the record of a brick that is gone for good.
+    ForgetBrick {
+        brick: BrickId,
+    },
     /// Lets an evicted brick take part again.
     ReadmitBrick {
         brick: BrickId,
@@ -637,6 +643,7 @@ impl AdminRequest {
             | AdminRequest::SetVolumeStream { .. }
             | AdminRequest::SetPlaces { .. } => Version(5),
             AdminRequest::SetBucketStream { .. } => Version(18),
+            AdminRequest::ForgetBrick { .. } => Version(20),
             _ => Version::OLDEST,
         }
     }
@@ -765,7 +772,7 @@ wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known });
 wire_struct!(JournalReport { disk, found, durable });
 wire_struct!(Health { write_us, read_us, late_us, round_trip_us });
 wire_struct!(Observed { brick, is_slow, prepare_us, others_us });
-wire_struct!(SlowEntry { is_out, since_ms, why, relapses, hold_s, well_ms });
+wire_struct!(SlowEntry { is_out, since_ms, why, relapses, hold_s, well_ms; since 20: needed_by });
 wire_struct!(Care {
     rebuild_bytes_per_second,
     scrub_bytes_per_second,
@@ -847,6 +854,7 @@ wire_enum!(AdminRequest {
     21 => ListStreams,
     22 => SetVolumeStream { volume, stream },
     23 => SetPlaces { places }, 24 => SetBucketStream { bucket, stream },
+    30 => ForgetBrick { brick },
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),

@@ -22,7 +22,8 @@ impl Version {
     /// an interruption; 17 fragments that are moved to bricks with more room; 18 streams of buckets;
     /// 19 patches that go on after an interruption; 20 the time of the cluster, how far the journals of a brick's
     /// disks are, and whether its run stands, fragments that are given back when their put is called off,
-    /// ids of gateways and clients that follow from their certificates.
+    /// ids of gateways and clients that follow from their certificates, bricks that are
+    /// forgotten, and gateways with names.
     pub const CURRENT: Version = Version(20);
 
     /// From this one on daemons tell the directory what they speak.

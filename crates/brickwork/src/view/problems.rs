@@ -341,6 +341,7 @@ mod tests {
             relapses: 0,
             hold_s: 10,
             well_ms: None,
+            needed_by: None,
         };
         status.bricks[1].slow = Some(slow.clone());
         status.bricks[1].stale_groups = 2;

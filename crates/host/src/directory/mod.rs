@@ -106,6 +106,10 @@ impl Role for DirectoryRole {
                 world.inbox.push(DirectoryEvent::Stored { token, result });
             }
             DirectoryEffect::Shard { shard, effect } => self.shards.ask(shard, effect)?,
+            DirectoryEffect::Tell(news) if news.is_trouble() => {
+                tracing::warn!(brick = %news.brick(), "{news}")
+            }
+            DirectoryEffect::Tell(news) => tracing::info!(brick = %news.brick(), "{news}"),
         }
         Ok(())
     }

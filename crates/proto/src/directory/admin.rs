@@ -56,6 +56,7 @@ impl Desk {
             | AdminRequest::Rollback { .. } => self.on_cut_request(now, asker, request, fx),
             AdminRequest::EvictBrick { brick } => self.evict(now, asker, brick, None, fx),
             AdminRequest::ReplaceBrick { brick, by } => self.evict(now, asker, brick, by, fx),
+            AdminRequest::ForgetBrick { brick } => self.forget(now, asker, brick, fx),
             AdminRequest::ReadmitBrick { brick } => self.readmit(asker, brick, fx),
             AdminRequest::SetCare { .. } | AdminRequest::Scrub => self.set_care(now, asker, &request, fx),
             AdminRequest::CreateStream { .. } => self.create_stream(now, asker, request, fx),

@@ -1,12 +1,13 @@
-//! Commands about bricks: they are admitted, evicted, readmitted, replaced; how they look after their blocks.
+//! Commands about bricks: they are admitted, evicted, readmitted, replaced, forgotten; how they look after their blocks.
 
 use super::admission::Proposal;
 use super::cluster::Answered;
 use super::desk::Desk;
 use super::event::DirectoryEffect;
+use super::news::News;
 use super::records::{BrickRecord, CareRecord};
 use super::store::{After, Asker};
-use base::{BrickId, Time};
+use base::{BrickId, GroupId, Time};
 use wire::{AdminError, AdminReply, AdminRequest};
 
 impl Desk {
@@ -20,7 +21,11 @@ impl Desk {
         self.cluster.records.bump();
         self.cluster.records.bricks.insert(id, BrickRecord::new(nonce));
         let puts = vec![self.cluster.records.put_brick(id), self.cluster.records.put_counts()];
-        self.cluster.put(puts, vec![After::Answer(asker, Ok(AdminReply::Brick(id)))], fx);
+        self.cluster.put(
+            puts,
+            vec![After::Answer(asker, Ok(AdminReply::Brick(id))), After::Tell(News::Admitted { brick: id })],
+            fx,
+        );
         None
     }
 
@@ -56,7 +61,8 @@ impl Desk {
         if let Some(Err(error)) = by.map(may_reserve) {
             return Some(Err(error));
         }
-        self.alter_brick(asker, brick, fx, |record| {
+        let news = News::Evicted { brick, by, asked_by: asker.node };
+        self.alter_brick(asker, (brick, news), fx, |record| {
             record.evicted = true;
             record.substitute = by;
         })
@@ -68,7 +74,8 @@ impl Desk {
         brick: BrickId,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        self.alter_brick(asker, brick, fx, |record| {
+        let news = News::Readmitted { brick, asked_by: asker.node };
+        self.alter_brick(asker, (brick, news), fx, |record| {
             record.evicted = false;
             record.substitute = None;
         })
@@ -77,7 +84,7 @@ impl Desk {
     fn alter_brick(
         &mut self,
         asker: Asker,
-        brick: BrickId,
+        (brick, news): (BrickId, News),
         fx: &mut Vec<DirectoryEffect>,
         change: impl FnOnce(&mut BrickRecord),
     ) -> Answered {
@@ -86,8 +93,66 @@ impl Desk {
         };
         change(record);
         let put = self.cluster.records.put_brick(brick);
-        self.cluster.put(vec![put], vec![After::Answer(asker, Ok(AdminReply::Done))], fx);
+        let done = After::Answer(asker, Ok(AdminReply::Done));
+        self.cluster.put(vec![put], vec![done, After::Tell(news)], fx);
         None
+    }
+
+    /// Removes all that is known of a brick that is gone. Its id is given to no other brick; should it come again after all, it
+    /// is a stranger.
+    pub(super) fn forget(
+        &mut self,
+        now: Time,
+        asker: Asker,
+        brick: BrickId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        if let Err(error) = self.may_forget(now, brick) {
+            return Some(Err(error));
+        }
+        self.members.forget(brick);
+        self.slow.forget(brick);
+        let puts = self.cluster.forget_brick(brick);
+        let news = News::Forgotten { brick, asked_by: asker.node };
+        self.cluster.put(puts, vec![After::Answer(asker, Ok(AdminReply::Done)), After::Tell(news)], fx);
+        None
+    }
+
+    /// Whether nothing needs the brick any more: it is silent, was evicted or never came, and no group has a place for it.
+    fn may_forget(&self, now: Time, brick: BrickId) -> Result<(), AdminError> {
+        let Some(record) = self.cluster.records.bricks.get(&brick) else {
+            return Err(AdminError::NoBrick(brick));
+        };
+        let not_now = |why: String| Err(AdminError::NotNow(why));
+        let of_it: Vec<GroupId> = self.cluster.groups_of(brick).collect();
+        if let Some(group) = of_it.first() {
+            let (count, volume) = (of_it.len(), self.cluster.volume_on(*group));
+            let next = match record.evicted {
+                true => {
+                    "wait until others have its blocks (`brickwork rebuild --wait`); where no other brick can take them, add one"
+                }
+                false => "if it is gone for good, evict it first (`brickwork brick evict`)",
+            };
+            return not_now(format!(
+                "{brick} is a member of {count} groups, one of them of volume '{volume}': {next}"
+            ));
+        }
+        if self.cluster.leases.is_alive(now, brick) {
+            return not_now(format!(
+                "{brick} is up: stop its process first, and it may be forgotten some seconds later"
+            ));
+        }
+        // One that was heard before this directory started may be about to be heard again.
+        if record.has_come() && !self.cluster.leases.is_settled(now, brick) {
+            return not_now(format!("it is not known yet whether {brick} is up: try again in a few seconds"));
+        }
+        if !record.evicted && record.has_come() {
+            return not_now(format!(
+                "{brick} may hold fragments of objects, and others make them again only when it is evicted: evict it \
+                 first (`brickwork brick evict`)"
+            ));
+        }
+        Ok(())
     }
 
     /// Changes the care, or asks for a scrub.

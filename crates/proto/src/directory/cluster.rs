@@ -5,7 +5,7 @@ use super::age::Age;
 use super::event::{DirectoryConfig, DirectoryEffect, Put, send};
 use super::gateways::Gateways;
 use super::leases::Leases;
-use super::records::Records;
+use super::records::{GroupRecord, Records};
 use super::runs::Runs;
 use super::store::{After, Asker, Store, Write};
 use super::streams::Streams;
@@ -210,6 +210,29 @@ impl Cluster {
         let bricks = self.bricks_speak.iter().filter(stays);
         let bricks = bricks.map(|(brick, speaks)| (brick.to_string(), *speaks));
         bricks.chain(self.gateways.speak()).find(|(_, speaks)| *speaks < since).map(|(name, _)| name)
+    }
+
+    /// Groups in which the brick has a place, in the view in force or in one to come.
+    pub(super) fn groups_of(&self, brick: BrickId) -> impl Iterator<Item = GroupId> {
+        let has_place = move |record: &GroupRecord| {
+            record.active.iter().chain(&record.next).any(|view| view.slot_of(brick).is_some())
+        };
+        self.records.groups.iter().filter(move |(_, record)| has_place(record)).map(|(group, _)| *group)
+    }
+
+    /// The name of a volume whose blocks a group has.
+    pub(super) fn volume_on(&self, group: GroupId) -> &str {
+        let family = self.records.groups.get(&group).map(|record| record.volume);
+        let volume = family.and_then(|family| self.records.volumes_of(family).next());
+        volume.map_or("", |volume| volume.info.name.as_str())
+    }
+
+    /// Removes all that is known of a brick that has no place in a group; the puts that make that durable.
+    pub(super) fn forget_brick(&mut self, brick: BrickId) -> Vec<Put> {
+        self.leases.forget(brick);
+        self.bricks_speak.remove(&brick);
+        self.streams.forget_brick(brick);
+        self.records.forget_brick(brick)
     }
 
     /// Whether the brick is one that is not to be emptied.

@@ -1,5 +1,6 @@
 //! What happens to the directory, and what it asks for.
 
+use super::news::News;
 use crate::index::{IndexConfig, ShardEffect, ShardEvent};
 use base::{ClusterTime, NodeId};
 use wire::{Care, Message, Packet};
@@ -39,6 +40,8 @@ pub enum DirectoryEffect {
     Store { token: StoreToken, puts: Vec<Put> },
     /// Asks the store of a shard of the index of objects; each has one of its own.
     Shard { shard: u16, effect: ShardEffect },
+    /// A line for the log.
+    Tell(News),
 }
 
 /// What the directory is told when it starts.

@@ -2,7 +2,9 @@
 
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, send};
+use super::news::News;
 use super::runs;
+use super::store::After;
 use super::views::Views;
 use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
@@ -183,14 +185,18 @@ fn on_disks(
     }
     let writes = written_by(cluster, brick);
     let record = cluster.records.bricks.get_mut(&brick).expect("looked up above");
-    record.disks = disks.to_vec();
+    let before = core::mem::replace(&mut record.disks, disks.to_vec());
+    let news = match is_first {
+        true => News::Came { brick, address: record.address.clone() },
+        false => News::OtherDisks { brick, before, now: disks.to_vec(), groups: writes.len() },
+    };
     if !is_first {
         record.lost = writes;
         cluster.counters.count(Counter::BrickCameWithOtherDisks);
     }
     let has_lost = !record.lost.is_empty();
     let put = cluster.records.put_brick(brick);
-    cluster.put(vec![put], Vec::new(), fx);
+    cluster.put(vec![put], vec![After::Tell(news)], fx);
     has_lost
 }
 

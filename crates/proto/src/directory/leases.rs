@@ -139,6 +139,11 @@ impl Leases {
             .is_some_and(|lease| now.since(lease.heard) < span && lease.status.failed.is_none())
     }
 
+    /// The brick is no more.
+    pub(super) fn forget(&mut self, brick: BrickId) {
+        self.bricks.remove(&brick);
+    }
+
     /// Bricks of `all` that are to be left out: silent, broken or `unwanted`, and without a lease.
     pub(super) fn dead(
         &self,

@@ -89,6 +89,12 @@ impl Members {
         }
     }
 
+    /// The brick is no more.
+    pub(super) fn forget(&mut self, brick: BrickId) {
+        self.away.remove(&brick);
+        self.refused.retain(|(_, of), _| *of != brick);
+    }
+
     // ---- leaving ----
 
     /// Begins changes to leave out bricks that cannot believe in their views any more.

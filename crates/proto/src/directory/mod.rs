@@ -10,7 +10,7 @@
 //! - [`runs`] says which process of a brick counts, and whether its disks hold what was promised.
 //! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
-//!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told.
+//!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told; [`news`] what the log tells of bricks.
 //! - [`desk`] puts the parts side by side for commands: [`volumes`], [`snapshots`] (snapshots, clones, rollbacks), [`bricks`],
 //!   [`streams`], [`status`]; [`admin`] says who carries out which.
 //! - [`index`] is the way to the index of objects, which has stores of its own, and says which bricks take fragments.
@@ -31,6 +31,7 @@ mod heartbeat;
 mod index;
 mod leases;
 mod members;
+mod news;
 pub mod rebuild;
 mod records;
 mod runs;
@@ -47,6 +48,7 @@ mod volumes;
 mod waiting;
 
 pub use event::{DirectoryConfig, DirectoryEffect, DirectoryEvent, Put, StoreToken};
+pub use news::{Cause, Move, News};
 
 use crate::admission::{Refused, Role, admit, admit_anyone};
 use crate::counters::{Counter, Counters};
@@ -300,6 +302,7 @@ impl Directory {
                 After::Settled(info) => self.desk.cluster.on_settled(*info),
                 After::Streams(table) => self.desk.cluster.streams.on_stored(*table),
                 After::Buckets(streams) => self.objects.set_streams(&streams),
+                After::Tell(news) => fx.push(DirectoryEffect::Tell(news)),
                 After::Changed(volume) => self.desk.cluster.publish_volume(volume, fx),
                 After::Deleted(volume) => {
                     self.desk.cluster.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx)
@@ -362,6 +365,7 @@ impl Machine for Directory {
         self.desk.grant_wishes(now, fx);
         let Desk { cluster, views, .. } = &mut self.desk;
         views.ask_again(cluster, now, fx);
+        fx.extend(views.take_news().map(DirectoryEffect::Tell));
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {

@@ -54,6 +54,8 @@ pub(super) struct SlowRecord {
     pub(super) why: String,
     /// How often it had been left out before, the last time that it was.
     pub(super) relapses: u32,
+    /// Whether it stood still, and was left out although its groups kept no redundancy.
+    pub(super) stands_still: bool,
 }
 
 /// A volume, snapshot or clone.
@@ -179,11 +181,33 @@ wire_struct!(StreamsRecord { version, places, next });
 wire_struct!(TimeRecord { time, counted, taken_forward });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
 wire_struct!(RunRecord { number, incarnation, journals, is_behind });
-wire_struct!(SlowRecord { is_out, since, why, relapses });
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
+
+/// As in stores of before bricks were known to stand still; that one does follows.
+impl Wire for SlowRecord {
+    fn encode(&self, out: &mut Writer<'_>) {
+        let SlowRecord { is_out, since, why, relapses, stands_still } = self;
+        is_out.encode(out);
+        since.encode(out);
+        why.encode(out);
+        relapses.encode(out);
+        if *stands_still {
+            stands_still.encode(out);
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<SlowRecord, DecodeError> {
+        Ok(SlowRecord {
+            is_out: Wire::decode(reader)?,
+            since: Wire::decode(reader)?,
+            why: Wire::decode(reader)?,
+            relapses: Wire::decode(reader)?,
+            stands_still: if reader.left() > 0 { Wire::decode(reader)? } else { false },
+        })
+    }
+}
 
 /// As in stores of version 5, which know no latency target; one that there is follows.
 impl Wire for StreamRecord {
@@ -251,6 +275,11 @@ impl BrickRecord {
             evicted: false,
             substitute: None,
         }
+    }
+
+    /// Whether it has ever been heard: a brick names its disks with its first heartbeat.
+    pub(super) fn has_come(&self) -> bool {
+        !self.disks.is_empty() || !self.address.is_empty()
     }
 
     pub(super) fn fits(&self, status: &BrickStatus) -> bool {
@@ -521,6 +550,27 @@ impl Records {
             self.refusals.remove(0);
         }
         (REFUSALS_KEY.to_vec(), Some(self.refusals.to_bytes()))
+    }
+
+    /// Removes a brick, and what others' records say of it; the puts that make that durable.
+    pub(super) fn forget_brick(&mut self, brick: BrickId) -> Vec<Put> {
+        self.bricks.remove(&brick);
+        self.slow.remove(&brick);
+        let mut puts = vec![self.put_brick(brick), self.put_slow(brick)];
+        let of_others = self.bricks.iter_mut().filter(|(_, record)| record.substitute == Some(brick));
+        let of_others: Vec<BrickId> =
+            of_others.map(|(of, record)| (*of, record.substitute = None).0).collect();
+        puts.extend(of_others.into_iter().map(|of| self.put_brick(of)));
+        // What it was to give back went with it.
+        let had = |record: &GroupRecord| record.former.iter().any(|(of, _)| *of == brick);
+        let left: Vec<GroupId> =
+            self.groups.iter().filter(|(_, record)| had(record)).map(|(group, _)| *group).collect();
+        for group in left {
+            let record = self.groups.get_mut(&group).expect("just seen");
+            record.former.retain(|(of, _)| *of != brick);
+            puts.push(self.put_group(group));
+        }
+        puts
     }
 
     pub(super) fn volume_named(&self, name: &str) -> Option<&VolumeRecord> {

@@ -4,9 +4,10 @@
 //! brick is held for slow when most of the gateways that lately used it say so, or one does and the brick's own
 //! measurements agree: one gateway with a bad link to a brick does not take it from all. Of a brick that is too full to
 //! return its own measurements must agree in any case: a full disk makes writes wait while it looks for room, and no gateway
-//! can tell that from slowness. It is left out only where every group bears that beside those that are away, and where a
-//! layout survives more than one loss, one in reserve remains. It gets no further lease, and a view leaves it out like an
-//! evicted brick when the last has ended ([`super::members`]).
+//! can tell that from slowness. It is left out only where every group bears that beside those that are away and survives one
+//! failure more without it: a group does not give its last redundancy for speed. A brick that *stands still* is as good as
+//! dead, and is left out wherever the others can serve without it. It gets no further lease, and a view leaves it out like
+//! an evicted brick when the last has ended ([`super::members`]).
 //!
 //! *Returning.* What the gateways see ends with the brick's part in writes; so it is judged by what it measures of
 //! itself (its disk, its process, its way to the directory) and by how regular its heartbeats are. Being well must
@@ -16,9 +17,11 @@
 use super::cluster::{Cluster, TICK};
 use super::event::DirectoryEffect;
 use super::members::{full, fullness};
+use super::news::News;
 use super::records::SlowRecord;
+use super::store::After;
 use crate::counters::Counter;
-use base::{BrickId, GatewayId, Time};
+use base::{BrickId, GatewayId, GroupId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{GroupView, Health, Observed, SlowEntry};
@@ -39,6 +42,9 @@ const WRITE_WELL_US: u32 = 8_000;
 const ROUND_TRIP_WELL_US: u32 = 50_000;
 const LATE_WELL_US: u32 = 100_000;
 const TIMES: u32 = 3;
+/// A brick whose writes take as long as so many leases stands still. One that is silent is left out after one; who is
+/// heard gets a second, since it may come to itself.
+const STILL_LEASES: u64 = 2;
 
 /// What is known of slow bricks beside the records.
 #[derive(Debug, Default)]
@@ -46,9 +52,25 @@ pub(super) struct Slow {
     /// What gateways said last, and when.
     observed: BTreeMap<GatewayId, (Time, BTreeMap<BrickId, Observed>)>,
     /// Bricks that are held for slow and not left out (yet), since when, and why.
-    suspects: BTreeMap<BrickId, (Time, String)>,
+    suspects: BTreeMap<BrickId, Suspect>,
     /// Since when bricks that are left out have been well, as it were: see [`ILL_TICKS`].
     well: BTreeMap<BrickId, Time>,
+}
+
+#[derive(Debug)]
+struct Suspect {
+    since: Time,
+    verdict: Verdict,
+    /// A group that could not bear its absence, which keeps it in all its groups.
+    needed_by: Option<GroupId>,
+}
+
+/// That a brick holds up writes.
+#[derive(Clone, Debug)]
+struct Verdict {
+    /// By what that is known.
+    why: String,
+    stands_still: bool,
 }
 
 impl Slow {
@@ -75,6 +97,12 @@ impl Slow {
         }
     }
 
+    /// The brick is no more.
+    pub(super) fn forget(&mut self, brick: BrickId) {
+        self.suspects.remove(&brick);
+        self.well.remove(&brick);
+    }
+
     // ---- leaving ----
 
     fn look_for_slow(
@@ -84,33 +112,46 @@ impl Slow {
         brick: BrickId,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let Some(why) = self.verdict(cluster, brick) else {
+        let Some(verdict) = self.verdict(cluster, brick) else {
             self.suspects.remove(&brick);
             return self.forget_good_conduct(cluster, now, brick, fx);
         };
-        let first = !self.suspects.contains_key(&brick);
-        let (since, _) = self
-            .suspects
-            .entry(brick)
-            .and_modify(|entry| entry.1.clone_from(&why))
-            .or_insert((now, why.clone()));
-        let lasted = now.since(*since);
         let is_current = self.writing(cluster, brick).any(|view| view.is_current(brick));
-        if self.is_silent(cluster, now, brick) || (!is_current && lasted < JOINING_PATIENCE) {
+        let is_silent = self.is_silent(cluster, now, brick);
+        let needed_by = self.needed_by(cluster, now, (brick, verdict.stands_still));
+        let suspect = self.suspects.entry(brick).or_insert(Suspect {
+            since: now,
+            verdict: verdict.clone(),
+            needed_by: None,
+        });
+        suspect.verdict = verdict.clone();
+        if is_silent || (!is_current && now.since(suspect.since) < JOINING_PATIENCE) {
             return;
         }
-        if !self.bear_absence(cluster, now, brick) {
-            if first {
-                cluster.counters.count(Counter::SlowMemberKeptWhereItsGroupsNeedIt);
-            }
-            return;
+        let was_needed = core::mem::replace(&mut suspect.needed_by, needed_by).is_some();
+        let Some(group) = needed_by else { return self.leaves(cluster, now, (brick, verdict), fx) };
+        if !was_needed {
+            cluster.counters.count(Counter::SlowMemberKeptWhereItsGroupsNeedIt);
+            fx.push(DirectoryEffect::Tell(News::KeptThoughSlow { brick, why: verdict.why, group }));
         }
+    }
+
+    /// It is to leave its groups, as soon as its lease has ended.
+    fn leaves(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        (brick, verdict): (BrickId, Verdict),
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
         self.suspects.remove(&brick);
         self.well.remove(&brick);
         cluster.counters.count(Counter::MemberHeldForSlow);
+        let Verdict { why, stands_still } = verdict;
         let relapses = cluster.records.slow.get(&brick).map_or(0, |record| record.relapses.saturating_add(1));
-        let record = SlowRecord { is_out: true, since: now, why, relapses };
-        self.set_slow(cluster, brick, Some(record), fx);
+        let news = News::HeldForSlow { brick, why: why.clone() };
+        let record = SlowRecord { is_out: true, since: now, why, relapses, stands_still };
+        self.set_slow(cluster, (brick, Some(record)), Some(news), fx);
     }
 
     /// Who says nothing is about to lose its lease: it is left out for that, and returns when it is heard again.
@@ -120,20 +161,24 @@ impl Slow {
     }
 
     /// Why the brick is held for slow, if it is.
-    fn verdict(&self, cluster: &Cluster, brick: BrickId) -> Option<String> {
+    fn verdict(&self, cluster: &Cluster, brick: BrickId) -> Option<Verdict> {
         let (slow, all, worst) = self.votes(brick);
         let worst = worst?;
         let confirmed =
             cluster.status(brick).is_some_and(|status| !self.writes_well(cluster, brick, &status.health));
         let agreed = confirmed || (slow * 2 > all && !self.is_full_but_well(cluster, brick));
         let ms = |us: u32| f64::from(us) / 1000.0;
-        agreed.then(|| {
+        let why = || {
             format!(
                 "its writes take {:.1} ms, those of the others in its groups {:.1} ms (seen by {slow} of {all} gateways)",
                 ms(worst.prepare_us),
                 ms(worst.others_us)
             )
-        })
+        };
+        let own_us = cluster.status(brick).map_or(0, |status| status.health.write_us);
+        let stands_still =
+            u64::from(worst.prepare_us.max(own_us)) * 1000 >= STILL_LEASES * cluster.config.lease_ns;
+        agreed.then(|| Verdict { why: why(), stands_still })
     }
 
     /// Whether the brick could not return if it left, and may look slow only because its disk looks for room: the disk
@@ -154,21 +199,27 @@ impl Slow {
         groups.filter_map(|group| cluster.latest_view(*group)).filter(move |view| view.is_writer(brick))
     }
 
-    /// Whether all groups of a brick bear that it leaves, beside those that are or may be away.
-    fn bear_absence(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
+    /// A group of the brick that does not bear that it leaves, beside those that are or may be away.
+    fn needed_by(
+        &self,
+        cluster: &Cluster,
+        now: Time,
+        (brick, stands_still): (BrickId, bool),
+    ) -> Option<GroupId> {
         let stays = |of: BrickId| of != brick && cluster.leases.is_alive(now, of) && cluster.takes_groups(of);
-        self.writing(cluster, brick).all(|view| {
+        let needs = |view: &&GroupView| {
             let left = view.current.iter().filter(|slot| stays(view.members[usize::from(*slot)])).count();
-            !view.is_current(brick) || self.bears(cluster, view, left)
-        })
+            view.is_current(brick) && !self.bears(cluster, view, (left, stands_still))
+        };
+        self.writing(cluster, brick).find(needs).map(|view| view.group)
     }
 
-    /// Whether a group may go on with so many current members for no other reason than slowness.
-    fn bears(&self, cluster: &Cluster, view: &GroupView, left: usize) -> bool {
+    /// Whether a group may go on with so many current members although the one that it lacks is alive. For slowness alone no
+    /// group is brought to where one failure more loses data.
+    fn bears(&self, cluster: &Cluster, view: &GroupView, (left, stands_still): (usize, bool)) -> bool {
         let tolerates = cluster.geometry(view.volume).map_or(0, |geometry| geometry.layout().tolerates());
-        // Slow alone does not bring a group to where one failure more loses data, if its layout has more to give.
-        let lost_max = usize::from(tolerates).min(usize::from(tolerates.saturating_sub(1)).max(1));
-        view.members.len() - left <= lost_max
+        let reserve = if stands_still { 0 } else { 1 };
+        view.members.len() - left <= usize::from(tolerates.saturating_sub(reserve))
     }
 
     // ---- returning ----
@@ -182,7 +233,7 @@ impl Slow {
     ) {
         if self.is_needed(cluster, now, brick) {
             cluster.counters.count(Counter::SlowMemberNeededAgain);
-            return self.readmit_slow(cluster, now, brick, fx);
+            return self.readmit_slow(cluster, now, (brick, "its groups need it"), fx);
         }
         let is_well = self.is_well(cluster, now, brick);
         let since = self.well.entry(brick).or_insert(now);
@@ -193,7 +244,7 @@ impl Slow {
         let lasted = now.since(*since);
         if is_well && lasted >= self.hold(cluster, brick) && self.writing(cluster, brick).next().is_none() {
             cluster.counters.count(Counter::SlowMemberCameBack);
-            self.readmit_slow(cluster, now, brick, fx);
+            self.readmit_slow(cluster, now, (brick, "it has been well for long enough"), fx);
         }
     }
 
@@ -201,12 +252,13 @@ impl Slow {
         &mut self,
         cluster: &mut Cluster,
         now: Time,
-        brick: BrickId,
+        (brick, why): (BrickId, &'static str),
         fx: &mut Vec<DirectoryEffect>,
     ) {
         self.well.remove(&brick);
         let Some(record) = cluster.records.slow.get(&brick).cloned() else { return };
-        self.set_slow(cluster, brick, Some(SlowRecord { is_out: false, since: now, ..record }), fx);
+        let record = SlowRecord { is_out: false, since: now, ..record };
+        self.set_slow(cluster, (brick, Some(record)), Some(News::WellAgain { brick, why }), fx);
     }
 
     /// For how long it must have been well.
@@ -218,14 +270,16 @@ impl Slow {
 
     /// Whether a group cannot bear its absence any more. One that has it still cannot if it could not return either.
     fn is_needed(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
+        let stands_still = cluster.records.slow.get(&brick).is_some_and(|record| record.stands_still);
         if self.writing(cluster, brick).any(|view| view.is_current(brick)) {
-            return !self.bear_absence(cluster, now, brick) || self.is_full_but_well(cluster, brick);
+            return self.needed_by(cluster, now, (brick, stands_still)).is_some()
+                || self.is_full_but_well(cluster, brick);
         }
         let missing = |view: &&GroupView| view.slot_of(brick).is_some() && !view.is_writer(brick);
         cluster
             .views()
             .filter(missing)
-            .any(|view| !self.bears(cluster, view, usize::from(view.current.len())))
+            .any(|view| !self.bears(cluster, view, (usize::from(view.current.len()), stands_still)))
     }
 
     fn is_well(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
@@ -264,15 +318,15 @@ impl Slow {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         if cluster.records.slow.get(&brick).is_some_and(|record| now.since(record.since) > GOOD_CONDUCT) {
-            self.set_slow(cluster, brick, None, fx);
+            self.set_slow(cluster, (brick, None), None, fx);
         }
     }
 
     fn set_slow(
         &mut self,
         cluster: &mut Cluster,
-        brick: BrickId,
-        record: Option<SlowRecord>,
+        (brick, record): (BrickId, Option<SlowRecord>),
+        news: Option<News>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
         match record {
@@ -280,7 +334,7 @@ impl Slow {
             None => drop(cluster.records.slow.remove(&brick)),
         }
         let put = cluster.records.put_slow(brick);
-        cluster.put(vec![put], Vec::new(), fx);
+        cluster.put(vec![put], news.map(After::Tell).into_iter().collect(), fx);
     }
 
     // ---- telling ----
@@ -293,12 +347,20 @@ impl Slow {
         if let Some(record) = record.filter(|record| record.is_out) {
             let well_ms = self.well.get(&brick).map(|since| millis(*since)).filter(|ms| *ms > 0);
             let (since_ms, why) = (millis(record.since), record.why.clone());
-            return Some(SlowEntry { is_out: true, since_ms, why, relapses, hold_s, well_ms });
+            return Some(SlowEntry {
+                is_out: true,
+                since_ms,
+                why,
+                relapses,
+                hold_s,
+                well_ms,
+                needed_by: None,
+            });
         }
-        let (since, why) = self.suspects.get(&brick)?;
+        let Suspect { since, verdict, needed_by } = self.suspects.get(&brick)?;
         // Who catches up is slow because of that.
         self.writing(cluster, brick).find(|view| view.is_current(brick))?;
-        let (since_ms, why) = (millis(*since), why.clone());
-        Some(SlowEntry { is_out: false, since_ms, why, relapses, hold_s, well_ms: None })
+        let (since_ms, why, needed_by) = (millis(*since), verdict.why.clone(), *needed_by);
+        Some(SlowEntry { is_out: false, since_ms, why, relapses, hold_s, well_ms: None, needed_by })
     }
 }

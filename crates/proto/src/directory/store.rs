@@ -9,6 +9,7 @@
 //! earlier one, and what waits is bounded by the number of records. No further command is begun meanwhile.
 
 use super::event::{DirectoryEffect, Put, StoreToken};
+use super::news::News;
 use crate::index::BucketStreams;
 use base::{GatewayId, GroupId, NodeId, Time, ViewNumber};
 use core::time::Duration;
@@ -47,6 +48,8 @@ pub(super) enum After {
     Streams(Box<StreamTable>),
     /// Buckets were given to these streams.
     Buckets(BucketStreams),
+    /// What was done is a line in the log.
+    Tell(News),
     /// Tell gateways of a volume that changed.
     Changed(base::VolumeId),
     /// Tell gateways of a volume that is gone.

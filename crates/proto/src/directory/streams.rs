@@ -119,6 +119,11 @@ impl Streams {
         (known != self.told.version).then(|| self.told.clone())
     }
 
+    /// The brick is no more.
+    pub(super) fn forget_brick(&mut self, brick: BrickId) {
+        self.bricks.remove(&brick);
+    }
+
     pub(super) fn on_report(&mut self, now: Time, from: BrickId, sent: Time, report: StreamReport) {
         let StreamReport { known, mut uses, capacity, mut targets } = report;
         uses.truncate(StreamReport::USES_MAX);

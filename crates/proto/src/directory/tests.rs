@@ -1,6 +1,8 @@
 //! The directory among puppets: bricks that answer as they are told, at once or not at all.
 
 mod admission;
+mod forget;
+mod news;
 mod placement;
 mod runs;
 mod slow;
@@ -47,6 +49,8 @@ struct Stage {
     speaks: BTreeMap<BrickId, wire::Version>,
     /// The latest answer to the heartbeat of each run of a brick: its lease, and what is said of the run.
     standings: BTreeMap<(BrickId, u64), (u64, wire::Standing)>,
+    /// What the log was told.
+    news: Vec<News>,
 }
 
 impl Stage {
@@ -70,6 +74,7 @@ impl Stage {
             is_following: false,
             speaks: BTreeMap::new(),
             standings: BTreeMap::new(),
+            news: Vec::new(),
         };
         for brick in 1..=bricks {
             stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) }).expect("a brick more");
@@ -149,9 +154,11 @@ impl Stage {
                 };
                 self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() });
             }
+            let (before, told) = (self.latest_views(), self.news.len());
             let mut fx = Vec::new();
             self.directory.wake(self.now, &mut fx);
             self.follow(fx);
+            self.check_news(&before, told);
             self.directory.check(Depth::Deep);
         }
     }
@@ -182,6 +189,7 @@ impl Stage {
                     }
                     self.event(DirectoryEvent::Stored { token, result: Ok(()) });
                 }
+                DirectoryEffect::Tell(news) => self.news.push(news),
                 DirectoryEffect::Shard { .. } => unreachable!("nobody asks for objects"),
                 DirectoryEffect::Send { to: NodeId::Brick(brick), packet } => {
                     self.puppet(brick, packet.message)

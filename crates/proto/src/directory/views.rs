@@ -6,6 +6,7 @@ use super::change::{Change, Step};
 use super::cluster::Cluster;
 use super::cut;
 use super::event::{DirectoryEffect, Put, send};
+use super::news::{Moves, News};
 use super::store::After;
 use crate::counters::Counter;
 use crate::netraid::members::{participants, width_at};
@@ -24,6 +25,8 @@ const RECORD_ANSWER: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Views {
     changes: BTreeMap<GroupId, Change>,
+    /// What they do to bricks, as far as it is not told.
+    moves: Moves,
     /// Questions for records of other groups.
     asked: BTreeMap<u64, RecordAsked>,
     serial: u64,
@@ -58,6 +61,11 @@ impl Views {
             let before = cluster.active(change.next.group);
             before.is_some_and(|view| view.is_writer(brick)) && !change.next.is_writer(brick)
         })
+    }
+
+    /// What changes have done to bricks since the last call, for the log.
+    pub(super) fn take_news(&mut self) -> impl Iterator<Item = News> + use<> {
+        self.moves.take()
     }
 
     /// Views to come that have waited longer than `patience` for nobody but members that join, and for which.
@@ -150,6 +158,11 @@ impl Views {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let group = next.group;
+        if let Some(before) = cluster.latest_view(group) {
+            let pending = cluster.records.groups.get(&group).and_then(|record| record.next.as_ref());
+            let revoked = pending.filter(|_| cluster.is_revocable(group));
+            self.moves.note(cluster, now, before, &next, revoked);
+        }
         // Of a change that is revoked members may have promised the number, and nothing else has come of it.
         let is_revoked = cluster.is_revocable(group);
         if let Some(pending) = cluster.records.groups.get(&group).and_then(|record| record.next.as_ref())

@@ -95,7 +95,7 @@ impl Role {
     /// The effects of the batch.
     pub(crate) fn drain(&mut self, out: &mut Vec<Output>) {
         match self {
-            Role::Directory(_, fx) => out.extend(fx.drain(..).map(directory_output)),
+            Role::Directory(_, fx) => out.extend(fx.drain(..).filter_map(directory_output)),
             Role::Brick(_, fx) => out.extend(fx.drain(..).map(brick_output)),
             Role::Gateway(_, fx) => out.extend(fx.drain(..).filter_map(gateway_output)),
             Role::Client(_, fx) => out.extend(fx.drain(..).map(client_output)),
@@ -163,12 +163,13 @@ fn client_event(input: Input) -> Option<ClientEvent> {
     })
 }
 
-fn directory_output(effect: DirectoryEffect) -> Output {
-    match effect {
+fn directory_output(effect: DirectoryEffect) -> Option<Output> {
+    Some(match effect {
         DirectoryEffect::Send { to, packet } => Output::Send { to, packet },
         DirectoryEffect::Store { token, puts } => Output::Store { token: token.0, puts },
         DirectoryEffect::Shard { shard, effect } => Output::Shard { shard, effect },
-    }
+        DirectoryEffect::Tell(_) => return None,
+    })
 }
 
 fn brick_output(effect: node::Effect) -> Output {

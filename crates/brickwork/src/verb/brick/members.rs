@@ -207,6 +207,7 @@ mod tests {
             relapses: 0,
             hold_s: 10,
             well_ms: None,
+            needed_by: None,
         };
         let status = wire::BrickStatus::default();
         let (id, alive, silent_ms) = (BrickId(1), true, Some(1));

@@ -59,6 +59,8 @@ impl Stage {
 }
 
 const LATE: Health = Health { write_us: 50_000, read_us: 50_000, late_us: 100, round_trip_us: 200 };
+/// As long as two leases.
+const STILL: Health = Health { write_us: 4_000_000, ..LATE };
 const WELL: Health = Health { write_us: 900, read_us: 100, late_us: 100, round_trip_us: 200 };
 
 #[test]
@@ -229,9 +231,16 @@ fn what_a_gateway_said_ages_out() {
 
 #[test]
 fn a_group_that_cannot_bear_it_keeps_its_slow_member_and_says_so() {
-    for (layout, bricks, away) in
-        [("raid1x3", 3, 1), ("raid5-2+1", 3, 1), ("raid0x2", 3, 0), ("rs-2+2", 4, 1)]
-    {
+    let all = [
+        ("raid1x3", 3, 1),
+        ("rs-2+2", 4, 1),
+        // Of these it would take the last redundancy.
+        ("raid5-2+1", 3, 0),
+        ("raid1x2", 2, 0),
+        ("raid5-2+1", 3, 1),
+        ("raid0x2", 3, 0),
+    ];
+    for (layout, bricks, away) in all {
         let mut stage = Stage::new(bricks);
         stage.volume(layout, 1);
         let (brick, lost) = (brick_at(&stage.view(), 1), brick_at(&stage.view(), 0));
@@ -243,7 +252,44 @@ fn a_group_that_cannot_bear_it_keeps_its_slow_member_and_says_so() {
         assert_eq!(stage.view(), before, "{layout}");
         let entry = stage.slow(brick).expect("shown");
         assert!(!entry.is_out, "{layout}: {entry:?}");
+        assert_eq!(entry.needed_by, Some(before.group), "{layout}");
+        let kept = stage.news.iter().filter(|news| matches!(news, News::KeptThoughSlow { .. })).count();
+        assert_eq!(kept, 1, "it is a line in the log, once");
     }
+}
+
+/// One whose disk hangs would hold up all writes for as long as that lasts, as a dead one does for a lease.
+#[test]
+fn a_brick_that_stands_still_is_left_out_even_where_that_takes_the_last_redundancy() {
+    for (layout, bricks, left) in [("raid5-2+1", 3, 0b101), ("raid1x2", 2, 0b01), ("rs-2+2", 4, 0b1101)] {
+        let mut stage = Stage::new(bricks);
+        stage.volume(layout, 1);
+        let brick = brick_at(&stage.view(), 1);
+        stage.health(brick, LATE);
+        stage.observe(4000, &[(FIRST, &[brick])]);
+        stage.health(brick, STILL);
+        stage.observe(6000, &[(FIRST, &[brick])]);
+        assert_eq!(stage.view().writers(), Slots(left), "{layout}");
+        // It is back to being slow: it does not return for that, also not over a restart.
+        stage.health(brick, LATE);
+        stage.run(6000);
+        stage.restart();
+        stage.run(10_000);
+        assert_eq!(stage.view().writers(), Slots(left), "{layout}");
+        stage.health(brick, WELL);
+        stage.run(12_000);
+        assert!(stage.view().is_joining(brick), "{layout}");
+    }
+}
+
+#[test]
+fn no_layout_has_a_brick_that_stands_still_left_out_where_the_others_cannot_serve() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid0x2", 1);
+    let brick = brick_at(&stage.view(), 1);
+    stage.health(brick, Health { write_us: 60_000_000, ..LATE });
+    stage.observe(8000, &[(FIRST, &[brick])]);
+    assert_eq!(stage.view().writers(), Slots(0b11));
 }
 
 #[test]
@@ -322,7 +368,7 @@ fn who_remains_must_promise_before_a_live_member_is_left_out() {
         let mut stage = Stage::new(2);
         stage.volume("raid1x2", 1);
         let (slow, other) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
-        stage.health(slow, LATE);
+        stage.health(slow, STILL);
         stage.mute = vec![other];
         stage.observe(2500, &[(FIRST, &[slow])]);
         stage.bricks.remove(&other);
@@ -345,7 +391,7 @@ fn once_all_that_remain_have_promised_the_change_is_not_revoked() {
     let mut stage = Stage::new(2);
     stage.volume("raid1x2", 1);
     let (slow, other) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
-    stage.health(slow, LATE);
+    stage.health(slow, STILL);
     // It promises, and is not heard of when it begins: writes may have been acknowledged by it alone.
     stage.mutes_activation = true;
     stage.observe(4000, &[(FIRST, &[slow])]);

@@ -622,6 +622,7 @@ impl Cluster {
         let mut fx = VecDeque::from(fx);
         while let Some(effect) = fx.pop_front() {
             match effect {
+                DirectoryEffect::Tell(_) => {}
                 DirectoryEffect::Shard { .. } => unreachable!("nobody asks for objects"),
                 DirectoryEffect::Send { to, packet } => self.wire.push_back((NodeId::Directory, to, packet)),
                 DirectoryEffect::Store { token, puts } => {

@@ -1,0 +1,278 @@
+//! What the directory's log tells an operator: which brick left, came back, was admitted, evicted or forgotten, and by what
+//! that is known.
+//!
+//! A change of views concerns one group, and a brick that dies is in hundreds. So [`Moves`] gathers what all changes of one
+//! look at the groups do to a brick, and tells it in one line. Every change of a view passes [`super::views`], which notes it
+//! here: no member goes or comes without a line.
+
+use super::cluster::Cluster;
+use super::members::{full, fullness};
+use base::{BrickId, GroupId, NodeId, Time};
+use core::fmt;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::GroupView;
+
+/// Something that happened to a brick, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It got its id, and has not been heard yet.
+    Admitted {
+        brick: BrickId,
+    },
+    /// An admitted brick is heard for the first time.
+    Came {
+        brick: BrickId,
+        address: String,
+    },
+    /// An operator takes it out of all groups; `by` is to get its places, if that was said.
+    Evicted {
+        brick: BrickId,
+        by: Option<BrickId>,
+        asked_by: NodeId,
+    },
+    Readmitted {
+        brick: BrickId,
+        asked_by: NodeId,
+    },
+    /// Its record is removed.
+    Forgotten {
+        brick: BrickId,
+        asked_by: NodeId,
+    },
+    /// Other disks than before: what was on them counts as lost.
+    OtherDisks {
+        brick: BrickId,
+        before: Vec<u64>,
+        now: Vec<u64>,
+        groups: usize,
+    },
+    /// It holds up writes and is to leave its groups; `why` says what was measured.
+    HeldForSlow {
+        brick: BrickId,
+        why: String,
+    },
+    /// It holds up writes and stays, since this group would keep too little redundancy without it.
+    KeptThoughSlow {
+        brick: BrickId,
+        why: String,
+        group: GroupId,
+    },
+    /// It may write in its groups again.
+    WellAgain {
+        brick: BrickId,
+        why: &'static str,
+    },
+    /// What changes of views do to a brick, in so many groups.
+    Moved {
+        brick: BrickId,
+        groups: usize,
+        how: Move,
+    },
+}
+
+/// What a change of views does to a member.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Move {
+    LeftOut(Cause),
+    /// It was to be left out and stays: who was to remain did not promise.
+    Stays,
+    /// It takes writes again and catches up.
+    Returns,
+    /// It has caught up and serves.
+    Serves,
+    /// It gets the place of a brick that stays away.
+    TakesOver(BrickId),
+}
+
+/// Why a member is left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Nothing was heard of it for so long; of one that was never heard since the directory started that is not known.
+    Silent(Option<Duration>),
+    DiskFailed(String),
+    Evicted,
+    Slow(String),
+    /// Its disk is so full, in percent, that it may not catch up.
+    Full(u64),
+    /// Its blocks were on disks that it has no more.
+    LostItsBlocks,
+    /// It was to catch up and does not answer.
+    NoAnswer,
+}
+
+impl News {
+    /// Whether an operator may have to do something.
+    pub fn is_trouble(&self) -> bool {
+        match self {
+            News::HeldForSlow { .. } | News::KeptThoughSlow { .. } | News::OtherDisks { .. } => true,
+            News::Moved { how: Move::LeftOut(cause), .. } => *cause != Cause::Evicted,
+            _ => false,
+        }
+    }
+
+    /// Of whom it is.
+    pub fn brick(&self) -> BrickId {
+        match self {
+            News::Admitted { brick }
+            | News::Came { brick, .. }
+            | News::Evicted { brick, .. }
+            | News::Readmitted { brick, .. }
+            | News::Forgotten { brick, .. }
+            | News::OtherDisks { brick, .. }
+            | News::HeldForSlow { brick, .. }
+            | News::KeptThoughSlow { brick, .. }
+            | News::WellAgain { brick, .. }
+            | News::Moved { brick, .. } => *brick,
+        }
+    }
+}
+
+impl fmt::Display for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            News::Admitted { brick } => write!(f, "{brick} is admitted"),
+            News::Came { brick, address } => write!(f, "{brick} is heard for the first time, at {address}"),
+            News::Evicted { brick, by: None, asked_by } => {
+                write!(f, "{brick} is evicted: {asked_by} asked for it")
+            }
+            News::Evicted { brick, by: Some(by), asked_by } => {
+                write!(f, "{brick} is evicted and {by} is to get its places: {asked_by} asked for it")
+            }
+            News::Readmitted { brick, asked_by } => {
+                write!(f, "{brick} is readmitted: {asked_by} asked for it")
+            }
+            News::Forgotten { brick, asked_by } => write!(f, "{brick} is forgotten: {asked_by} asked for it"),
+            News::OtherDisks { brick, before, now, groups } => write!(
+                f,
+                "{brick} came with other disks ({now:x?}, before {before:x?}): its blocks of {} count as lost",
+                of_groups(*groups)
+            ),
+            News::HeldForSlow { brick, why } => {
+                write!(f, "{brick} is slow and is to leave its groups when its lease has ended: {why}")
+            }
+            News::KeptThoughSlow { brick, why, group } => write!(
+                f,
+                "{brick} is slow and stays in its groups, since {group} would have too little redundancy left \
+                 without it: {why}"
+            ),
+            News::WellAgain { brick, why } => write!(f, "{brick} may return to its groups: {why}"),
+            News::Moved { brick, groups, how } => {
+                let groups = of_groups(*groups);
+                match how {
+                    Move::LeftOut(cause) => write!(f, "{brick} is left out of {groups}: {cause}"),
+                    Move::Stays => write!(f, "{brick} stays in {groups} after all: others are lost there"),
+                    Move::Returns => write!(f, "{brick} returns to {groups} and catches up"),
+                    Move::Serves => write!(f, "{brick} has caught up in {groups} and serves there"),
+                    Move::TakesOver(from) => {
+                        write!(f, "{brick} takes the place of {from} in {groups} and catches up")
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Silent(Some(span)) => write!(f, "nothing was heard of it for {:.1} s", span.as_secs_f64()),
+            Cause::Silent(None) => f.write_str("it was not heard since the directory started"),
+            Cause::DiskFailed(why) => write!(f, "its disk failed: {why}"),
+            Cause::Evicted => f.write_str("it is evicted"),
+            Cause::Slow(why) => write!(f, "it is slow: {why}"),
+            Cause::Full(percent) => write!(f, "it is {percent}% full, too full to catch up"),
+            Cause::LostItsBlocks => f.write_str("it has lost its blocks"),
+            Cause::NoAnswer => f.write_str("it was to catch up and does not answer"),
+        }
+    }
+}
+
+fn of_groups(groups: usize) -> String {
+    if groups == 1 { "1 group".to_owned() } else { format!("{groups} groups") }
+}
+
+/// What changes of views did to bricks since it was told last, and in how many groups.
+#[derive(Debug, Default)]
+pub(super) struct Moves(BTreeMap<(BrickId, Move), usize>);
+
+impl Moves {
+    /// The view `next` is to follow on `before`; `revoked` was to, and does not.
+    pub(super) fn note(
+        &mut self,
+        cluster: &Cluster,
+        now: Time,
+        before: &GroupView,
+        next: &GroupView,
+        revoked: Option<&GroupView>,
+    ) {
+        for (slot, brick) in before.writing_bricks().filter(|(_, brick)| !next.is_writer(*brick)) {
+            let cause = cause(cluster, now, brick, before.current.has(slot));
+            self.add(brick, Move::LeftOut(cause));
+        }
+        for (slot, brick) in next.writing_bricks() {
+            let former = before.members.get(usize::from(slot)).filter(|former| **former != brick);
+            match former {
+                Some(former) => self.add(brick, Move::TakesOver(*former)),
+                None if !before.is_writer(brick) => self.add(brick, Move::Returns),
+                None if next.is_current(brick) && !before.is_current(brick) => self.add(brick, Move::Serves),
+                None if revoked.is_some_and(|revoked| !revoked.is_writer(brick)) => {
+                    self.add(brick, Move::Stays)
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn add(&mut self, brick: BrickId, how: Move) {
+        *self.0.entry((brick, how)).or_default() += 1;
+    }
+
+    /// A line a brick and move.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = News> + use<> {
+        let all = core::mem::take(&mut self.0);
+        all.into_iter().map(|((brick, how), groups)| News::Moved { brick, groups, how })
+    }
+}
+
+/// Why a member is left out now.
+fn cause(cluster: &Cluster, now: Time, brick: BrickId, was_current: bool) -> Cause {
+    let lease = cluster.leases.get(brick);
+    if let Some(why) = lease.and_then(|lease| lease.status.failed.clone()) {
+        return Cause::DiskFailed(why);
+    }
+    if !cluster.leases.is_alive(now, brick) {
+        return Cause::Silent(lease.map(|lease| now.since(lease.heard)));
+    }
+    if cluster.records.bricks.get(&brick).is_none_or(|record| record.evicted) {
+        return Cause::Evicted;
+    }
+    if let Some(slow) = cluster.records.slow.get(&brick).filter(|slow| slow.is_out) {
+        return Cause::Slow(slow.why.clone());
+    }
+    match lease.map_or(0, |lease| fullness(&lease.status)) {
+        // A current member that is alive and wanted goes for nothing else.
+        _ if was_current => Cause::LostItsBlocks,
+        percent @ full::DROP.. => Cause::Full(percent),
+        _ => Cause::NoAnswer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_who_what_and_by_what_that_is_known() {
+        let brick = BrickId(3);
+        let left_out = |cause, groups| News::Moved { brick, groups, how: Move::LeftOut(cause) };
+        let silent = left_out(Cause::Silent(Some(Duration::from_millis(2450))), 12);
+        assert_eq!(silent.to_string(), "brick-3 is left out of 12 groups: nothing was heard of it for 2.5 s");
+        assert!(silent.is_trouble() && !left_out(Cause::Evicted, 1).is_trouble());
+        let by = News::Evicted { brick, by: Some(BrickId(4)), asked_by: NodeId::Directory };
+        assert_eq!(
+            by.to_string(),
+            "brick-3 is evicted and brick-4 is to get its places: directory asked for it"
+        );
+    }
+}
