@@ -32,7 +32,8 @@ pub fn run_gateway(
     let meter = Meter::new(options.node.metrics)?;
     on_ready(&Ready { name: "gateway".to_owned(), addresses });
     let address = options.advertise.unwrap_or_else(|| bound.to_string());
-    let serving = Serving { address, serves: Serves::Anyone, beside: options.beside };
+    let name = options.name.unwrap_or_default();
+    let serving = Serving { name, address, serves: Serves::Anyone, beside: options.beside };
     system.run(serving, nbd, None, meter)
 }
 
@@ -51,12 +52,15 @@ pub fn run_attach_direct(
     let nbd = NbdServer::new(&nbd, system.core.registry())?;
     let meter = Meter::new(options.node.metrics)?;
     let opening = Opening::new(&options.volume, &nbd, on_ready);
-    let serving = Serving { address: String::new(), serves: Serves::OwnClient, beside: None };
+    let (name, address) = (String::new(), String::new());
+    let serving = Serving { name, address, serves: Serves::OwnClient, beside: None };
     system.run(serving, nbd, Some(Only { volume: options.volume, opening, has_asked: false }), meter)
 }
 
 /// Whom a gateway serves, and where.
 struct Serving {
+    /// What operators call it; where it is empty the directory gives it a name.
+    name: String,
     /// Where clients reach it; empty where no `attach` does.
     address: String,
     serves: Serves,
@@ -95,13 +99,13 @@ impl System {
     /// Serves all volumes, or only one.
     fn run(
         self,
-        Serving { address, serves, beside }: Serving,
+        Serving { name, address, serves, beside }: Serving,
         nbd: NbdServer,
         only: Option<Only<'_>>,
         meter: Meter,
     ) -> Result<(), HostError> {
         let System { core, id, peers, workers, now } = self;
-        let machine = Gateway::new(GatewayConfig { id, address, serves, beside }, now);
+        let machine = Gateway::new(GatewayConfig { id, name, address, serves, beside }, now);
         let role = GatewayRole { nbd, workers, only, events: Vec::new() };
         Driver::new(core, peers, machine, role, meter).run()
     }

@@ -52,7 +52,13 @@ pub fn run_objects<U: ObjectUser>(
     user: &mut U,
 ) -> Result<(), HostError> {
     let System { core, id, peers, workers, now } = System::start(node, directory, shutdown)?;
-    let config = GatewayConfig { id, address: String::new(), serves: Serves::OwnClient, beside: None };
+    let config = GatewayConfig {
+        id,
+        name: String::new(),
+        address: String::new(),
+        serves: Serves::OwnClient,
+        beside: None,
+    };
     let meter = Meter::new(node.metrics)?;
     let waker = Waker(Arc::new(event_fd().map_err(system("an event"))?));
     core.watch(waker.0.as_raw_fd(), WORKERS)?;

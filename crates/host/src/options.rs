@@ -105,6 +105,8 @@ pub struct GatewayOptions {
     pub listen: String,
     /// Where clients reach it, when that is not where it listens.
     pub advertise: Option<String>,
+    /// What operators call it; the directory gives it a name where there is none.
+    pub name: Option<String>,
     /// The brick on its machine, if any.
     pub beside: Option<BrickId>,
     /// Where the directory is.

@@ -127,6 +127,8 @@ impl Bench {
             held: None,
             time: base::ClusterTime::FIRST,
             sent: Time::ZERO,
+            name: String::new(),
+            opened: Vec::new(),
         };
         bench.event(GATEWAY, register);
         bench.pass(10);

@@ -201,6 +201,8 @@ fn of_administration(request: &AdminRequest) -> Ways {
         | AdminRequest::SetCare { .. }
         | AdminRequest::Scrub
         | AdminRequest::AdmitBrick { .. }
+        | AdminRequest::ForgetBrick { .. }
+        | AdminRequest::MayEvict { .. }
         | AdminRequest::CreateStream { .. }
         | AdminRequest::SetStream { .. }
         | AdminRequest::DeleteStream { .. }

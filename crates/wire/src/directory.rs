@@ -272,6 +272,8 @@ pub struct ScrubStatus {
     /// Blocks found unreadable or old, by this scrub.
     pub found_blocks: u64,
     pub repaired_blocks: u64,
+    /// Of [`BrickStatus::unreadable_blocks`] those that were found before a scrub that then found nothing.
+    pub settled_blocks: u64,
 }
 
 /// Blocks of a volume that no member can make out.
@@ -412,6 +414,22 @@ pub struct GatewayStatus {
     pub silent_ms: u64,
     /// The brick on the same machine, if it says so.
     pub beside: Option<BrickId>,
+    /// As its configuration says, or else by the directory's count of gateways: `gateway-1`.
+    pub name: String,
+    /// The volumes that clients have open there.
+    pub opened: Vec<OpenCount>,
+}
+
+/// By how many clients of a gateway a volume is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenCount {
+    pub volume: VolumeId,
+    pub users: u32,
+}
+
+impl OpenCount {
+    /// A gateway tells of so many volumes at most.
+    pub const MAX: usize = 1024;
 }
 
 /// The cluster at a glance.
@@ -458,6 +476,8 @@ pub struct VolumeStatus {
     pub rebuilding: u32,
     /// Groups that have a member missing for whose blocks no other brick has room or may take them.
     pub unplaced: u32,
+    /// The bricks for which groups that cannot serve wait.
+    pub waits_for: Vec<BrickId>,
 }
 
 /// A command to the directory.
@@ -546,6 +566,10 @@ pub enum AdminRequest {
     },
     /// Takes a brick out of all its groups, and keeps it out: its blocks are rebuilt onto others.
     EvictBrick {
+        brick: BrickId,
+    },
+    /// Whether other bricks could take all places of a brick, should it be evicted: done, or refused with what would stay.
+    MayEvict {
         brick: BrickId,
     },
     /// Removes the record of a brick that is gone for good.
@@ -643,7 +667,7 @@ impl AdminRequest {
             | AdminRequest::SetVolumeStream { .. }
             | AdminRequest::SetPlaces { .. } => Version(5),
             AdminRequest::SetBucketStream { .. } => Version(18),
-            AdminRequest::ForgetBrick { .. } => Version(20),
+            AdminRequest::ForgetBrick { .. } | AdminRequest::MayEvict { .. } => Version(20),
             _ => Version::OLDEST,
         }
     }
@@ -788,7 +812,8 @@ wire_struct!(ScrubStatus {
     checked_blocks,
     total_blocks,
     found_blocks,
-    repaired_blocks
+    repaired_blocks;
+    since 20: settled_blocks
 });
 wire_struct!(LostBlocks { volume, offset, length });
 wire_struct!(VolumeMap { volume, groups, bricks; since 6: stream_bricks });
@@ -822,10 +847,13 @@ wire_struct!(BrickEntry {
     slow,
     status
 });
-wire_struct!(GatewayStatus { id, address, silent_ms; since 9: beside });
+wire_struct!(GatewayStatus { id, address, silent_ms; since 9: beside; since 20: name, opened });
+wire_struct!(OpenCount { volume, users });
 wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store });
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
-wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });
+wire_struct!(VolumeStatus {
+    volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for
+});
 wire_enum!(AdminRequest {
     0 => CreateVolume {
         name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, io_timeout, nonce;
@@ -854,7 +882,7 @@ wire_enum!(AdminRequest {
     21 => ListStreams,
     22 => SetVolumeStream { volume, stream },
     23 => SetPlaces { places }, 24 => SetBucketStream { bucket, stream },
-    30 => ForgetBrick { brick },
+    30 => ForgetBrick { brick }, 31 => MayEvict { brick },
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),

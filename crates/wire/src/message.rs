@@ -4,8 +4,8 @@
 //! its `operation` number. Content travels beside the message, in the [`Packet`].
 
 use crate::directory::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo,
-    VolumeMap,
+    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, OpenCount, Orders,
+    VolumeInfo, VolumeMap,
 };
 use crate::protocol::{LINKS, VERSIONS};
 use crate::{
@@ -418,6 +418,10 @@ pub enum Message {
         time: ClusterTime,
         /// When this was sent, by the gateway's clock; zero where it does not say.
         sent: Time,
+        /// As its configuration says; empty where it says nothing.
+        name: String,
+        /// The volumes that clients have open there.
+        opened: Vec<OpenCount>,
     },
     /// Numbers `first_writer..first_writer + writers` are the gateway's.
     Registered {
@@ -790,7 +794,10 @@ wire_enum!(Message {
     53 => Fragment { operation, outcome, wait },
     54 => DropVersions { versions },
     55 => CheckFragment { operation, fragment, blocks, reads, service },
-    40 => Register { gateway, address, writers, held; since 9: beside; since 11: speaks; since 20: time, sent },
+    40 => Register {
+        gateway, address, writers, held;
+        since 9: beside; since 11: speaks; since 20: time, sent, name, opened
+    },
     41 => Registered { first_writer; since 20: time },
     42 => OpenVolume { operation, name },
     43 => VolumeOpened { operation, map },

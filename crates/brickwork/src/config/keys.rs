@@ -148,6 +148,9 @@ pub struct GatewayFile {
     pub directory: String,
     /// The cluster's id, 32 hexadecimal digits.
     pub cluster: String,
+    /// What `status` and errors call the gateway; without one the directory counts: `gateway-1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The brick on the same machine, `brick-3`: the gateway coordinates its volumes of the paths `coord` and `amongst`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
@@ -303,6 +306,7 @@ impl Configuration for GatewayFile {
         "advertise",
         "directory",
         "cluster",
+        "name",
         "nbd",
         "nbd_group",
         "metrics",

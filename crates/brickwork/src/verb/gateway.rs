@@ -25,6 +25,7 @@ Keys of gateway.toml (environment: BRICKWORK_<KEY>; a flag of the same name over
   advertise   HOST:PORT under which others reach `listen`, if it differs
   directory   HOST:PORT of the directory
   cluster     the cluster's id, 32 hexadecimal digits
+  name        what `status`, `volume show` and errors call this gateway                  default gateway-1, gateway-2, ...
   beside      the brick on the same machine, \"brick-3\": clients of volumes of the paths
               coord and amongst ask this gateway for what that brick coordinates          default none
   nbd         NBD endpoints, [\"unix:nbd.sock\", \"tcp:127.0.0.1:10809\"]                   default none
@@ -63,6 +64,9 @@ struct Flags {
     /// Overrides `directory`
     #[arg(long, value_name = "HOST:PORT")]
     directory: Option<String>,
+    /// Overrides `name`
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Overrides `beside`
     #[arg(long, value_name = "BRICK")]
     beside: Option<String>,
@@ -98,6 +102,9 @@ pub struct Init {
     /// The address under which others reach --listen, if it differs
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
+    /// What `status` and errors call this gateway; without it the directory counts gateways
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
     /// The brick on the same machine, such as brick-3 (see `brickwork protocol explain coord,seq,none`)
     #[arg(long, value_name = "BRICK")]
     pub beside: Option<String>,
@@ -134,6 +141,7 @@ pub fn init(args: &Init) -> Result<(GatewayFile, PathBuf)> {
     let file = GatewayFile {
         listen: args.listen.clone(),
         advertise: args.advertise.clone(),
+        name: args.name.clone(),
         beside: args.beside.clone(),
         directory: admission.directory,
         cluster: admission.cluster,
@@ -191,6 +199,7 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         ("listen", daemon::text(args.listen.as_ref())),
         ("advertise", daemon::text(args.advertise.as_ref())),
         ("directory", daemon::text(args.directory.as_ref())),
+        ("name", daemon::text(args.name.as_ref())),
         ("beside", daemon::text(args.beside.as_ref())),
         ("nbd", nbd),
         ("nbd_group", daemon::text(args.nbd_group.as_ref())),
@@ -203,6 +212,7 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         node: daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?,
         listen: file.listen,
         advertise: file.advertise,
+        name: file.name,
         beside: file.beside.as_deref().map(parse_brick).transpose().context("beside")?,
         directory: file.directory,
         nbd: NbdOptions {

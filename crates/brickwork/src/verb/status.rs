@@ -1,11 +1,12 @@
 //! `brickwork status`: how bricks, gateways and volumes are.
 
-use super::client;
+use super::{client, watch};
 use crate::config::Bytes;
 use crate::global::Global;
 use crate::{output, view};
 use anyhow::Result;
 use std::process::ExitCode;
+use std::time::Duration;
 use wire::ClusterStatus;
 
 /// Arguments.
@@ -15,24 +16,43 @@ The first lines say whether anything needs an operator, and what to do.
 
 Examples:
   brickwork status
+  brickwork status --watch
   brickwork status --check || page-the-operator
   brickwork status --json | jq '.bricks[] | select(.alive | not)'")]
 pub struct Args {
     /// Exit with 1 when anything needs an operator
     #[arg(long)]
     check: bool,
+    /// Show it anew every two seconds, until Ctrl-C
+    #[arg(long, conflicts_with = "check")]
+    watch: bool,
 }
+
+/// Between two looks: bricks say how they are about twice a second, gateways every two seconds.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Prints it.
 pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
+    if args.watch {
+        watch::redraw(AGAIN, || show(global, true).map(drop))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let status = show(global, false)?;
+    let sick = args.check && !view::problems(&status).is_empty();
+    Ok(if sick { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn show(global: &Global, in_place: bool) -> Result<ClusterStatus> {
     let status = client::status(global)?;
     if global.json {
         output::print_json(&view::status_json(&status));
-    } else {
-        print(&status);
+        return Ok(status);
     }
-    let sick = args.check && !view::problems(&status).is_empty();
-    Ok(if sick { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    if in_place {
+        watch::clear();
+    }
+    print(&status);
+    Ok(status)
 }
 
 fn print(status: &ClusterStatus) {
@@ -45,13 +65,27 @@ fn print(status: &ClusterStatus) {
     }
     print_bricks(status);
     print_volumes(status);
-    for gateway in &status.gateways {
-        let place = match gateway.address.as_str() {
-            "" => "within an attach".to_owned(),
-            address => format!("at {address}"),
-        };
-        println!("\n{} {place}, heard {} ago", gateway.id, view::ago(gateway.silent_ms));
+    print_gateways(status);
+}
+
+fn print_gateways(status: &ClusterStatus) {
+    if status.gateways.is_empty() {
+        return;
     }
+    let mut table = output::table(&["gateway", "address", "open volumes", "clients", "state"]);
+    for gateway in &status.gateways {
+        let address = if gateway.address.is_empty() { "within an attach" } else { gateway.address.as_str() };
+        let clients: u32 = gateway.opened.iter().map(|of| of.users).sum();
+        table.add_row([
+            gateway.name.clone(),
+            address.to_owned(),
+            gateway.opened.len().to_string(),
+            clients.to_string(),
+            view::gateway_heard(gateway),
+        ]);
+    }
+    output::align_right(&mut table, &[2, 3]);
+    println!("\n{}", output::render(&table));
 }
 
 fn print_bricks(status: &ClusterStatus) {

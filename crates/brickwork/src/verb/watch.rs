@@ -1,4 +1,5 @@
-//! Watches the cluster until something is done: progress bars for people, one JSON value at the end for programs.
+//! Watches the cluster: until something is done, with progress bars for people and one JSON value at the end for programs; or
+//! for as long as somebody looks ([`redraw`]).
 //!
 //! The directory knows no more than what bricks said with their last heartbeats, so that asking it a few times a second
 //! is enough.
@@ -12,6 +13,7 @@ use base::{BLOCK_U64, BrickId};
 use indicatif::{MultiProgress, ProgressBar};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wire::{CatchUp, ClusterStatus};
@@ -23,6 +25,27 @@ const AGAIN: Duration = Duration::from_millis(200);
 const HOLD: Duration = Duration::from_secs(1);
 /// Bars shown at a time.
 const BARS_MAX: usize = 12;
+
+/// To the top left, and nothing on the screen.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// Shows something anew and again, until nobody reads it any more.
+pub fn redraw(every: Duration, mut show: impl FnMut() -> Result<()>) -> Result<()> {
+    loop {
+        show()?;
+        if !output::is_complete() {
+            return Ok(());
+        }
+        std::thread::sleep(every);
+    }
+}
+
+/// What is shown next takes the place of what is on the terminal.
+pub fn clear() {
+    if std::io::stdout().is_terminal() {
+        print!("{CLEAR}");
+    }
+}
 
 /// Flags of verbs that wait.
 #[derive(clap::Args, Clone, Copy, Debug)]

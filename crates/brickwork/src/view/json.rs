@@ -5,8 +5,8 @@ use base::BLOCK_U64;
 use serde_json::{Value, json};
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{
-    BrickCapacity, BrickStatus, CatchUp, ClusterStatus, GroupView, ReservedOn, StreamInfo, StreamsStatus,
-    VolumeInfo, VolumeMap,
+    BrickCapacity, BrickStatus, CatchUp, ClusterStatus, GatewayStatus, GroupView, ReservedOn, StreamInfo,
+    StreamsStatus, VolumeInfo, VolumeMap,
 };
 
 pub fn volume_json(volume: &VolumeInfo) -> Value {
@@ -67,17 +67,27 @@ pub fn map_json(map: &VolumeMap) -> Value {
 
 pub fn status_json(status: &ClusterStatus) -> Value {
     let bricks: Vec<Value> = status.bricks.iter().map(brick_json).collect();
-    let gateways: Vec<Value> = status
-        .gateways
-        .iter()
-        .map(|gateway| json!({ "id": gateway.id.0, "address": gateway.address, "silent_ms": gateway.silent_ms }))
-        .collect();
+    let gateways: Vec<Value> = status.gateways.iter().map(gateway_json).collect();
     let volumes: Vec<Value> = status.volumes.iter().map(volume_status_json).collect();
     json!({
         "healthy": problems(status).is_empty(), "problems": problems(status), "version": status.version,
         "bricks": bricks, "gateways": gateways, "volumes": volumes, "lost": lost_json(&lost_ranges(status)),
         "care": care_json(status), "store": store_json(status),
     })
+}
+
+fn gateway_json(gateway: &GatewayStatus) -> Value {
+    let opened = gateway.opened.iter().map(|of| json!({ "volume": of.volume.0, "clients": of.users }));
+    json!({
+        "id": gateway.id.0, "name": gateway.name, "address": gateway.address, "silent_ms": gateway.silent_ms,
+        "beside": gateway.beside.map(|brick| brick.0), "open": opened.collect::<Vec<Value>>(),
+    })
+}
+
+/// Who has a volume open.
+pub fn users_json(users: &[(&GatewayStatus, u32)]) -> Value {
+    let of = |(gateway, clients): &(&GatewayStatus, u32)| json!({ "gateway": gateway.name, "gateway_id": gateway.id.0, "address": gateway.address, "clients": clients });
+    users.iter().map(of).collect()
 }
 
 /// The directory's own store.
@@ -131,6 +141,7 @@ fn slow_json(slow: &wire::SlowEntry) -> Value {
     json!({
         "left_out": slow.is_out, "since_ms": slow.since_ms, "why": slow.why, "relapses": slow.relapses,
         "hold_s": slow.hold_s, "well_ms": slow.well_ms,
+        "needed_by": slow.needed_by.map(|group| group.0),
     })
 }
 
@@ -171,6 +182,7 @@ fn volume_status_json(status: &VolumeStatus) -> Value {
     ] {
         value[key] = json!(count);
     }
+    value["waits_for"] = status.waits_for.iter().map(|brick| brick.0).collect();
     value["state"] = json!(volume_state(status));
     value
 }

@@ -6,14 +6,14 @@ mod problems;
 
 pub use json::{
     brick_json, capacities_json, care_json, catch_up_json, lost_json, map_json, scrub_json, status_json,
-    stream_json, streams_json, volume_json,
+    stream_json, streams_json, users_json, volume_json,
 };
 pub use problems::problems;
 
 use crate::config::Bytes;
 use std::time::Duration;
 use wire::directory::{BrickEntry, VolumeStatus};
-use wire::{BrickStatus, ClusterStatus, Durability, LostBlocks};
+use wire::{BrickStatus, ClusterStatus, Durability, GatewayStatus, LostBlocks};
 
 /// Bytes of a volume that nobody can make out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +54,40 @@ pub fn lost_ranges(status: &ClusterStatus) -> Vec<LostRange> {
         .map(|lost| LostRange { volume: name(lost), offset: lost.offset, length: lost.length })
         .collect()
 }
+
+/// The gateways at which clients have a volume open, and how many clients. Gateways say so every two seconds.
+pub fn users_of(status: &ClusterStatus, volume: base::VolumeId) -> Vec<(&GatewayStatus, u32)> {
+    let at =
+        |gateway: &GatewayStatus| gateway.opened.iter().find(|of| of.volume == volume).map(|of| of.users);
+    status.gateways.iter().filter_map(|gateway| Some((gateway, at(gateway)?))).collect()
+}
+
+/// A gateway with its address, as people read it.
+pub fn gateway_place(gateway: &GatewayStatus) -> String {
+    match gateway.address.as_str() {
+        "" => format!("{} (within an attach)", gateway.name),
+        address => format!("{} ({address})", gateway.name),
+    }
+}
+
+/// Where a volume is open and by how many, as people read it.
+pub fn open_at(users: &[(&GatewayStatus, u32)]) -> Option<String> {
+    let of = |(gateway, clients): &(&GatewayStatus, u32)| {
+        format!("{} by {}", gateway_place(gateway), crate::output::count(u64::from(*clients), "client"))
+    };
+    (!users.is_empty()).then(|| users.iter().map(of).collect::<Vec<_>>().join(", "))
+}
+
+/// When a gateway was heard: it registers anew every two seconds.
+pub fn gateway_heard(gateway: &GatewayStatus) -> String {
+    match gateway.silent_ms {
+        ms @ 0..GATEWAY_SILENT_MS => format!("heard {} ago", ago(ms)),
+        ms => format!("silent for {}", ago(ms)),
+    }
+}
+
+/// Two registrations that did not come.
+const GATEWAY_SILENT_MS: u64 = 5_000;
 
 /// Whether every volume has its full redundancy, and keeps it: no member is about to be left out.
 pub fn is_redundant(status: &ClusterStatus) -> bool {

@@ -3,6 +3,7 @@
 use super::{LostRange, ago, lost_ranges};
 use crate::config::Period;
 use crate::output;
+use base::BrickId;
 use std::collections::BTreeMap;
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{ClusterStatus, DataPath, SlowEntry, StoreFailure};
@@ -22,7 +23,7 @@ pub fn problems(status: &ClusterStatus) -> Vec<String> {
         );
     }
     let families = families(status);
-    problems.extend(families.iter().filter_map(|(names, volume)| unavailable(names, volume)));
+    problems.extend(families.iter().filter_map(|(names, volume)| unavailable(status, names, volume)));
     problems.extend(status.bricks.iter().filter_map(|brick| brick_problem(status, brick)));
     problems.extend(families.iter().filter_map(|(names, volume)| degraded(names, volume)));
     // Those without an address serve only the client in their own process.
@@ -133,7 +134,8 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
     }
     // A block may be found more than once before it is repaired, so that the counts do not balance.
     let status = &brick.status;
-    if status.unreadable_blocks > 0 && status.rot.repaired_blocks == 0 && status.rot.lost_blocks == 0 {
+    let is_open = status.unreadable_blocks > status.scrub.settled_blocks;
+    if is_open && status.rot.repaired_blocks == 0 && status.rot.lost_blocks == 0 {
         return Some(format!(
             "{id} ({at}) found blocks that do not match their checksums, and has repaired none yet. Reads are served from \
              other bricks. `brickwork scrub --wait` repairs the blocks; if this happens again, replace the disk."
@@ -150,9 +152,11 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
 fn slow_problem(brick: &BrickEntry, slow: &SlowEntry) -> String {
     let (id, at, why) = (brick.id, &brick.status.address, &slow.why);
     if !slow.is_out {
+        let group = slow.needed_by.map_or("a group".to_owned(), |group| group.to_string());
         return format!(
-            "{id} ({at}) is slow, and writes wait for it because its groups cannot do without it: {why}. Check its disk, its \
-             load and its network, or run `brickwork brick replace {id}`."
+            "{id} ({at}) is slow and is kept, and writes wait for it: without it {group} would lose data with one failure \
+             more, or could not serve. What is known: {why}. Check its disk, its load and its network, or run `brickwork \
+             brick replace {id}`."
         );
     }
     let before = match slow.relapses {
@@ -184,14 +188,32 @@ fn silent(status: &ClusterStatus, brick: &BrickEntry) -> String {
     )
 }
 
-fn unavailable(names: &str, volume: &VolumeStatus) -> Option<String> {
-    (volume.unavailable > 0).then(|| {
-        format!(
-            "{names} cannot serve {} of {} groups now: their membership is being changed, or too many bricks are away. No acknowledged write \
-             is lost: bring the bricks back.",
-            volume.unavailable, volume.groups
-        )
-    })
+fn unavailable(status: &ClusterStatus, names: &str, volume: &VolumeStatus) -> Option<String> {
+    let is_up = |brick: &BrickId| status.bricks.iter().any(|entry| entry.id == *brick && entry.alive);
+    let (mute, away): (Vec<BrickId>, Vec<BrickId>) = volume.waits_for.iter().copied().partition(is_up);
+    let mut why = String::new();
+    if !away.is_empty() {
+        why +=
+            &format!(" They wait for {}: bring it back, and no acknowledged write is lost.", listed(&away));
+    }
+    if !mute.is_empty() {
+        let brick = mute[0];
+        why += &format!(
+            " They wait for {}, which is up and does not answer. If that lasts, its disk has lost what it had acknowledged: where \
+             other bricks have the blocks, `brickwork brick replace {brick}` lets them go on.",
+            listed(&mute)
+        );
+    }
+    if why.is_empty() {
+        why += " Their membership is being changed, which takes a moment.";
+    }
+    let (unavailable, groups) = (volume.unavailable, volume.groups);
+    (unavailable > 0).then(|| format!("{names} cannot serve {unavailable} of {groups} groups now.{why}"))
+}
+
+/// Bricks by name.
+fn listed(bricks: &[BrickId]) -> String {
+    bricks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn degraded(names: &str, volume: &VolumeStatus) -> Option<String> {
@@ -219,7 +241,7 @@ fn being(count: u32) -> String {
 mod tests {
     use super::*;
     use crate::view::{brick_state, is_redundant, status_json, volume_state};
-    use base::{BrickId, GroupId, ViewNumber, VolumeId};
+    use base::{GroupId, ViewNumber, VolumeId};
     use proptest::prelude::*;
     use wire::{BrickStatus, CatchUp, LostBlocks, Space, VolumeInfo};
 
@@ -256,12 +278,19 @@ mod tests {
             can_lose: 2,
             rebuilding: 0,
             unplaced: 0,
+            waits_for: Vec::new(),
         }
     }
 
     fn cluster() -> ClusterStatus {
-        let gateway =
-            wire::GatewayStatus { id: base::GatewayId(7), address: "g".into(), silent_ms: 3, beside: None };
+        let gateway = wire::GatewayStatus {
+            id: base::GatewayId(7),
+            address: "g".into(),
+            silent_ms: 3,
+            beside: None,
+            name: "gateway-1".into(),
+            opened: Vec::new(),
+        };
         ClusterStatus {
             bricks: vec![brick(3), brick(4)],
             gateways: vec![gateway],
@@ -306,6 +335,24 @@ mod tests {
         assert!(!is_redundant(&status));
     }
 
+    /// `status` said "bring the bricks back" while all were up: a disk that lied about its syncs had lost the record of a group.
+    #[test]
+    fn who_a_volume_waits_for_is_named_with_whether_it_is_up() {
+        let mut status = cluster();
+        status.volumes.truncate(1);
+        status.volumes[0].unavailable = 2;
+        assert!(
+            told(&status)
+                .contains("2 of 4 groups now. Their membership is being changed, which takes a moment.")
+        );
+        status.volumes[0].waits_for = vec![BrickId(3), BrickId(4)];
+        status.bricks[1].alive = false;
+        let told = told(&status);
+        assert!(told.contains("They wait for brick-4: bring it back"), "{told}");
+        assert!(told.contains("They wait for brick-3, which is up and does not answer."), "{told}");
+        assert!(told.contains("`brickwork brick replace brick-3`"), "{told}");
+    }
+
     #[test]
     fn rot_is_told_until_it_is_repaired() {
         let mut status = cluster();
@@ -313,6 +360,12 @@ mod tests {
         assert!(told(&status).contains("`brickwork scrub --wait` repairs the blocks"));
         status.bricks[0].status.rot.repaired_blocks = 1;
         assert_eq!(told(&status), "");
+        // A block that was overwritten needs no repair: a scrub that finds nothing shows that there is none left.
+        status.bricks[0].status.rot.repaired_blocks = 0;
+        status.bricks[0].status.scrub.settled_blocks = 2;
+        assert_eq!(told(&status), "");
+        status.bricks[0].status.unreadable_blocks = 3;
+        assert!(told(&status).contains("has repaired none yet"), "found after that scrub");
     }
 
     #[test]
@@ -356,7 +409,31 @@ mod tests {
         status.bricks[1].slow = Some(SlowEntry { is_out: false, ..slow });
         status.bricks[1].stale_groups = 0;
         assert_eq!(brick_state(&status.bricks[1]), "serving, slow");
-        assert!(told(&status).contains("do without it"));
+        assert!(
+            told(&status).contains("is slow and is kept, and writes wait for it: without it a group would")
+        );
+        let needed_by = Some(GroupId(5));
+        status.bricks[1].slow.iter_mut().for_each(|slow| slow.needed_by = needed_by);
+        assert!(told(&status).contains("without it group-5 would lose data with one failure more"));
+    }
+
+    #[test]
+    fn gateways_are_named_with_what_is_open_there_and_whether_they_are_silent() {
+        let mut status = cluster();
+        let opened = wire::OpenCount { volume: VolumeId(1), users: 2 };
+        status.gateways[0].opened.push(opened);
+        let users = crate::view::users_of(&status, VolumeId(1));
+        assert_eq!((users.len(), users[0].1, users[0].0.name.as_str()), (1, 2, "gateway-1"));
+        let places = crate::view::open_at(&users).expect("it is open");
+        assert_eq!(places, "gateway-1 (g) by 2 clients");
+        let none = crate::view::users_of(&status, VolumeId(3));
+        assert_eq!((none.len(), crate::view::open_at(&none)), (0, None));
+        let gateway = &mut status.gateways[0];
+        assert_eq!(crate::view::gateway_heard(gateway), "heard 3 ms ago");
+        gateway.silent_ms = 7_400;
+        assert_eq!(crate::view::gateway_heard(gateway), "silent for 7 s");
+        assert_eq!(crate::view::gateway_place(gateway), "gateway-1 (g)");
+        assert_eq!(status_json(&status)["gateways"][0]["open"][0]["clients"], 2);
     }
 
     #[test]

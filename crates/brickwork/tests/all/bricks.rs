@@ -218,3 +218,62 @@ fn a_volume_that_was_deleted_while_a_brick_was_away_is_left_out_when_asked_for()
     assert_eq!(rebuilt["forgotten"], json!(["first", "first@monday"]), "{rebuilt}");
     assert!(store.exists(), "it is written");
 }
+
+/// What an operator meets when a brick goes for good: the log of the directory, what the commands promise, and the record's end.
+#[test]
+fn a_brick_that_is_gone_is_in_the_log_and_is_forgotten_when_nothing_needs_it() {
+    let mut site = Site::start(3);
+    site.text("volume create first --size 8MiB --layout raid1x2 --groups 2");
+    site.cluster.kill("brick-3").expect("it is killed");
+    wait_for_state(&site, 3, "silent");
+    let member = site.refusal("brick forget brick-3 --yes");
+    assert!(member.contains("brick-3 is a member of") || member.contains("may hold fragments"), "{member}");
+    let warned = site.text("brick evict brick-3 --yes");
+    assert!(warned.contains("brick-3 is evicted"), "{warned}");
+    site.text("rebuild --wait --timeout 60s");
+    let limit = Instant::now() + LIMIT;
+    while site.brick(3)["groups"] != 0 {
+        assert!(Instant::now() < limit, "it has groups: {}", site.brick(3));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(site.text("brick forget brick-3 --yes").contains("brick-3 is forgotten"));
+    assert!(!site.text("brick list").contains("brick-3"));
+    let log = std::fs::read_to_string(site.dir.path().join("logs/directory.log")).expect("a log");
+    for line in [
+        "brick-3 is heard for the first time",
+        "brick-3 is evicted: client-",
+        "brick-3 is forgotten: client-",
+    ] {
+        assert!(log.contains(line), "no '{line}' in the directory's log: {log}");
+    }
+    // No third brick can take what one of the two others has.
+    let promised = site.text("brick evict brick-1 --yes");
+    assert!(
+        promised.contains("Not all of it would be rebuilt: no other brick can take the place of brick-1"),
+        "{promised}"
+    );
+    assert!(!promised.contains("Its blocks are rebuilt on other bricks"), "{promised}");
+}
+
+#[test]
+fn who_has_a_volume_open_is_shown_and_asked_about_before_a_rollback() {
+    let site = Site::start(3);
+    site.text("volume create first --size 1MiB");
+    site.text("volume snapshot first monday");
+    assert!(site.text("volume show first").contains("No client has it open."));
+    let client = site.open("first");
+    let limit = Instant::now() + LIMIT;
+    while !site.text("volume show first").contains("Open at gateway-1 (127.0.0.1:") {
+        assert!(Instant::now() < limit, "{}", site.text("volume show first"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(site.json("volume show first").0["open"][0]["clients"], 1);
+    let asked = site.refusal("volume rollback first@monday");
+    assert!(asked.contains("it is open at gateway-1") && asked.contains("say --yes"), "{asked}");
+    assert!(site.text("status").contains("gateway-1"));
+    drop(client);
+    while !site.text("volume show first").contains("No client has it open.") {
+        assert!(Instant::now() < limit, "{}", site.text("volume show first"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -4,7 +4,7 @@ use crate::common::Site;
 use std::process::{Command, Output, Stdio};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 55] = [
+const VERBS: [&str; 56] = [
     "",
     "demo",
     "cluster init",
@@ -16,6 +16,7 @@ const VERBS: [&str; 55] = [
     "brick format",
     "brick list",
     "brick evict",
+    "brick forget",
     "brick readmit",
     "brick replace",
     "gateway",
@@ -246,6 +247,8 @@ fn a_reader_that_has_gone_is_no_error() {
         "status --json",
         "volume list",
         "volume info first",
+        "volume show first",
+        "status --watch",
         "volume set first --read-policy claim",
         "brick list",
         "rebuild",

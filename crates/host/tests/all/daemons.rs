@@ -116,6 +116,7 @@ fn start_gateway(directory: &str, tls: Option<TlsFiles>) -> Daemon {
         node: node(),
         listen: "127.0.0.1:0".to_owned(),
         advertise: None,
+        name: None,
         beside: None,
         directory: directory.to_owned(),
         nbd: NbdOptions { listen: vec!["tcp:127.0.0.1:0".to_owned()], tls, group: None },

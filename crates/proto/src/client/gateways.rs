@@ -137,7 +137,8 @@ mod tests {
     use super::*;
 
     fn listed(id: u64, address: &str, silent_ms: u64) -> GatewayStatus {
-        GatewayStatus { id: GatewayId(id), address: address.to_owned(), silent_ms, beside: Some(BrickId(1)) }
+        let (address, name, opened) = (address.to_owned(), String::new(), Vec::new());
+        GatewayStatus { id: GatewayId(id), address, silent_ms, beside: Some(BrickId(1)), name, opened }
     }
 
     #[test]

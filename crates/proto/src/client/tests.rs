@@ -23,8 +23,14 @@ impl Play {
         let config = ClientConfig { id: ClientId(9), volume: "v".to_owned(), window: 8 };
         let now = Time(1_000_000_000_000);
         let mut play = Play { client: Client::new(config, now), now, tag: 0 };
-        let gateway =
-            |id: GatewayId, beside| GatewayStatus { id, address: id.to_string(), silent_ms: 0, beside };
+        let gateway = |id: GatewayId, beside| GatewayStatus {
+            id,
+            address: id.to_string(),
+            silent_ms: 0,
+            beside,
+            name: String::new(),
+            opened: Vec::new(),
+        };
         let gateways = vec![gateway(OWN, None), gateway(BESIDE, Some(BrickId(5)))];
         let status = ClusterStatus {
             bricks: Vec::new(),

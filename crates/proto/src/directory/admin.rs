@@ -44,6 +44,7 @@ impl Desk {
             AdminRequest::ListVolumes
             | AdminRequest::VolumeMap { .. }
             | AdminRequest::Status
+            | AdminRequest::MayEvict { .. }
             | AdminRequest::ListStreams => unreachable!("answered above"),
             AdminRequest::SetIoTimeout { name, io_timeout } => self.alter(asker, &name, fx, |info| {
                 info.io_timeout = io_timeout;
@@ -83,6 +84,7 @@ impl Desk {
         match request {
             AdminRequest::ListVolumes => Some(Ok(self.list())),
             AdminRequest::VolumeMap { name } => Some(self.volume_map(name).map(AdminReply::Map)),
+            AdminRequest::MayEvict { brick } => Some(self.may_evict(now, *brick).map(|()| AdminReply::Done)),
             AdminRequest::Status => Some(Ok(AdminReply::Status(Box::new(self.cluster_status(now))))),
             AdminRequest::ListStreams => Some(Ok(AdminReply::Streams(Box::new(self.streams_status(now))))),
             _ => None,

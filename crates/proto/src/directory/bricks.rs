@@ -68,6 +68,22 @@ impl Desk {
         })
     }
 
+    /// Whether other bricks could take all places of a brick that is evicted.
+    pub(super) fn may_evict(&self, now: Time, brick: BrickId) -> Result<(), AdminError> {
+        if !self.cluster.records.bricks.contains_key(&brick) {
+            return Err(AdminError::NoBrick(brick));
+        }
+        let stuck = self.members.without_taker(&self.cluster, now, brick);
+        let Some(first) = stuck.first() else { return Ok(()) };
+        let volume = self.cluster.volume_on(*first);
+        Err(AdminError::NotNow(format!(
+            "no other brick can take the place of {brick} in {} of its {} groups, one of them of volume '{volume}': each \
+             member needs a brick of its own, with room; these groups would stay without one until a brick is added",
+            stuck.len(),
+            self.cluster.groups_of(brick).count()
+        )))
+    }
+
     pub(super) fn readmit(
         &mut self,
         asker: Asker,

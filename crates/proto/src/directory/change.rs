@@ -145,6 +145,12 @@ impl Change {
         }
     }
 
+    /// The same by their bricks.
+    pub(super) fn waits_for(&self) -> Vec<BrickId> {
+        let missing = self.missing();
+        self.next.writing_bricks().filter(|(slot, _)| missing.has(*slot)).map(|(_, brick)| brick).collect()
+    }
+
     /// What to send to members that have not answered.
     pub(super) fn questions(&self) -> Vec<(NodeId, Message)> {
         let waiting = self.next.writing_bricks().filter(|(slot, _)| !self.answered.has(*slot));

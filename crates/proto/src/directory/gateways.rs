@@ -1,9 +1,10 @@
 //! Gateways that are known to live, and the runs of writer numbers by which their stamps differ.
 
+use super::names::check_name;
 use base::{BrickId, GatewayId, StampClock, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{GatewayStatus, Version};
+use wire::{GatewayStatus, OpenCount, Version};
 
 /// A gateway that did not register again for this long is forgotten.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -21,6 +22,27 @@ struct Entry {
     speaks: Version,
     /// When it sent what was heard, by its own clock; zero where it does not say.
     sent: Time,
+    name: String,
+    opened: Vec<OpenCount>,
+    /// Its connection is gone: it is shown no more, and keeps its numbers until it has been silent for long.
+    is_down: bool,
+}
+
+impl Entry {
+    fn new(now: Time, said: Registration, first_writer: u16, is_durable: bool) -> Entry {
+        let Registration { address, beside, speaks, sent, name, mut opened, .. } = said;
+        opened.truncate(OpenCount::MAX);
+        let (heard, is_down) = (now, false);
+        Entry { address, beside, first_writer, heard, is_durable, speaks, sent, name, opened, is_down }
+    }
+
+    /// What operators call it. A name that no volume could have may be meant to deceive whoever reads it.
+    fn name(&self) -> String {
+        match check_name(&self.name, "gateway") {
+            Ok(()) => self.name.clone(),
+            Err(_) => format!("gateway-{}", self.first_writer),
+        }
+    }
 }
 
 /// What a gateway says when it registers.
@@ -38,6 +60,10 @@ pub(super) struct Registration {
     pub(super) speaks: Version,
     /// When it sent this, by its own clock; zero where it does not say.
     pub(super) sent: Time,
+    /// What it wants to be called, if it says so.
+    pub(super) name: String,
+    /// The volumes that clients have open there.
+    pub(super) opened: Vec<OpenCount>,
 }
 
 /// What is to be done about a gateway that registers.
@@ -68,18 +94,12 @@ impl Gateways {
 
     pub(super) fn hear(&mut self, now: Time, said: Registration) -> Heard {
         if let Some(entry) = self.entries.get_mut(&said.gateway) {
-            entry.heard = now;
-            entry.address = said.address;
-            entry.beside = said.beside;
-            entry.speaks = said.speaks;
-            entry.sent = said.sent;
+            *entry = Entry::new(now, said, entry.first_writer, entry.is_durable);
             return if entry.is_durable { Heard::Known(entry.first_writer) } else { Heard::Waits };
         }
         let Some(first_writer) = said.held else { return Heard::New(said) };
         // It registered before the directory restarted, and goes on under its numbers.
-        let Registration { address, beside, speaks, sent, .. } = said;
-        let entry = Entry { address, beside, first_writer, heard: now, is_durable: true, speaks, sent };
-        self.entries.insert(said.gateway, entry);
+        self.entries.insert(said.gateway, Entry::new(now, said, first_writer, true));
         Heard::Known(first_writer)
     }
 
@@ -87,9 +107,7 @@ impl Gateways {
     pub(super) fn enter(&mut self, now: Time, said: Registration, next_writer: u16) -> Run {
         let count = said.writers.clamp(1, WRITERS_MAX);
         let first_writer = self.free_run(next_writer, count);
-        let Registration { address, beside, speaks, sent, .. } = said;
-        let entry = Entry { address, beside, first_writer, heard: now, is_durable: false, speaks, sent };
-        self.entries.insert(said.gateway, entry);
+        self.entries.insert(said.gateway, Entry::new(now, said, first_writer, false));
         Run { next_writer: (first_writer + count) % StampClock::WRITERS }
     }
 
@@ -116,7 +134,14 @@ impl Gateways {
 
     /// The newest version that each speaks.
     pub(super) fn speak(&self) -> impl Iterator<Item = (String, Version)> + '_ {
-        self.entries.iter().map(|(gateway, entry)| (gateway.to_string(), entry.speaks))
+        self.entries.values().map(|entry| (entry.name(), entry.speaks))
+    }
+
+    /// The connection to a gateway is gone. It may have another one in a moment.
+    pub(super) fn on_down(&mut self, gateway: GatewayId) {
+        if let Some(entry) = self.entries.get_mut(&gateway) {
+            entry.is_down = true;
+        }
     }
 
     /// When each that says so sent what was heard last, by its own clock, and when that was heard.
@@ -135,7 +160,9 @@ impl Gateways {
             address: entry.address.clone(),
             silent_ms: now.since(entry.heard).as_millis() as u64,
             beside: entry.beside,
+            name: entry.name(),
+            opened: entry.opened.clone(),
         };
-        self.entries.iter().map(status).collect()
+        self.entries.iter().filter(|(_, entry)| !entry.is_down).map(status).collect()
     }
 }

@@ -398,6 +398,18 @@ impl Members {
         placement::substitute(view.volume, view.group.0 as u32, &stay, &candidates, &domains)
     }
 
+    /// Groups in which no other brick could take this one's place, however long it is waited for those that are busy.
+    pub(super) fn without_taker(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Vec<GroupId> {
+        let joins = Joins::none();
+        let is_stuck = |group: &GroupId| {
+            let Some(view) = cluster.latest_view(*group) else { return false };
+            let left = without(view, |of| of == brick);
+            let slot = view.slot_of(brick);
+            slot.is_some_and(|slot| self.substitute(cluster, now, (&left, &joins), slot).is_none())
+        };
+        cluster.groups_of(brick).filter(is_stuck).collect()
+    }
+
     /// Whether a slot of the group is empty and nobody can take it.
     pub(super) fn is_unplaced(
         &self,
@@ -419,6 +431,11 @@ impl Members {
 pub(super) struct Joins(OnceCell<BTreeMap<BrickId, usize>>);
 
 impl Joins {
+    /// As if nobody caught up.
+    fn none() -> Joins {
+        Joins(OnceCell::from(BTreeMap::new()))
+    }
+
     fn of(&self, cluster: &Cluster, brick: BrickId) -> usize {
         self.0.get_or_init(|| Joins::count(cluster)).get(&brick).copied().unwrap_or(0)
     }

@@ -2,7 +2,7 @@
 //!
 //! From below to above; no file knows those above it:
 //!
-//! - [`event`] is what happens and what is asked for; [`records`] what is kept on stable storage, [`store`] what is on its
+//! - [`event`] is what happens and what is asked for; [`names`] which names may be given; [`records`] what is kept on stable storage, [`store`] what is on its
 //!   way there and what follows; [`leases`] says who may trust its views until when, [`gateways`] who lives and under
 //!   which numbers it writes; [`time`] keeps the cluster's time, from which they draw stamps; [`waiting`] keeps commands that
 //!   wait.
@@ -31,6 +31,7 @@ mod heartbeat;
 mod index;
 mod leases;
 mod members;
+mod names;
 mod news;
 pub mod rebuild;
 mod records;
@@ -164,11 +165,23 @@ impl Directory {
             (NodeId::Brick(brick), message) => self.on_brick(now, brick, message, fx),
             (
                 NodeId::Gateway(gateway),
-                Message::Register { gateway: named, address, writers, held, beside, speaks, time, sent },
+                Message::Register {
+                    gateway: named,
+                    address,
+                    writers,
+                    held,
+                    beside,
+                    speaks,
+                    time,
+                    sent,
+                    name,
+                    opened,
+                },
             ) => {
                 debug_assert_eq!(gateway, named, "it was admitted");
                 self.desk.cluster.time.hear(now, time);
-                let said = Registration { gateway, address, writers, held, beside, speaks, sent };
+                let said =
+                    Registration { gateway, address, writers, held, beside, speaks, sent, name, opened };
                 self.on_register(now, said, fx);
             }
             (NodeId::Gateway(gateway), Message::Observed { members }) => {
@@ -330,6 +343,7 @@ impl Machine for Directory {
     fn step(&mut self, now: Time, event: DirectoryEvent, fx: &mut Vec<DirectoryEffect>) {
         match event {
             DirectoryEvent::Packet { from, packet } => self.on_packet(now, from, packet.message, fx),
+            DirectoryEvent::Down(NodeId::Gateway(gateway)) => self.desk.cluster.gateways.on_down(gateway),
             DirectoryEvent::Down(_) => {}
             DirectoryEvent::Stored { token, result } => self.on_stored(now, token, result, fx),
             DirectoryEvent::Shard { shard, event } => self.objects.on_shard(now, shard, event, fx),
@@ -365,6 +379,7 @@ impl Machine for Directory {
         self.desk.grant_wishes(now, fx);
         let Desk { cluster, views, .. } = &mut self.desk;
         views.ask_again(cluster, now, fx);
+        views.note_the_mute(cluster, now);
         fx.extend(views.take_news().map(DirectoryEffect::Tell));
     }
 

@@ -83,6 +83,8 @@ pub enum Move {
     Serves,
     /// It gets the place of a brick that stays away.
     TakesOver(BrickId),
+    /// It is heard, and does not answer what it is asked about the views: these groups serve nobody.
+    DoesNotAnswer,
 }
 
 /// Why a member is left out.
@@ -106,6 +108,7 @@ impl News {
     pub fn is_trouble(&self) -> bool {
         match self {
             News::HeldForSlow { .. } | News::KeptThoughSlow { .. } | News::OtherDisks { .. } => true,
+            News::Moved { how: Move::DoesNotAnswer, .. } => true,
             News::Moved { how: Move::LeftOut(cause), .. } => *cause != Cause::Evicted,
             _ => false,
         }
@@ -164,6 +167,11 @@ impl fmt::Display for News {
                     Move::Stays => write!(f, "{brick} stays in {groups} after all: others are lost there"),
                     Move::Returns => write!(f, "{brick} returns to {groups} and catches up"),
                     Move::Serves => write!(f, "{brick} has caught up in {groups} and serves there"),
+                    Move::DoesNotAnswer => write!(
+                        f,
+                        "{brick} is up and does not answer about the views of {groups}, which serve nobody meanwhile: its disk may \
+                         have lost what it had acknowledged"
+                    ),
                     Move::TakesOver(from) => {
                         write!(f, "{brick} takes the place of {from} in {groups} and catches up")
                     }
@@ -224,7 +232,7 @@ impl Moves {
         }
     }
 
-    fn add(&mut self, brick: BrickId, how: Move) {
+    pub(super) fn add(&mut self, brick: BrickId, how: Move) {
         *self.0.entry((brick, how)).or_default() += 1;
     }
 

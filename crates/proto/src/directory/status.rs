@@ -5,6 +5,7 @@ use super::members::{Joins, full, fullness};
 use super::records::VolumeRecord;
 use base::{BrickId, GroupId, Time};
 use core::time::Duration;
+use std::collections::BTreeSet;
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{BrickStatus, ClusterStatus, GroupView};
 
@@ -66,6 +67,13 @@ impl Desk {
         let is_unavailable = |group: &&GroupId| {
             self.views.is_changing(**group) || self.cluster.active(**group).is_some_and(is_dead)
         };
+        let waits_for = |group: &GroupId| -> Vec<BrickId> {
+            let away =
+                self.cluster.active(*group).filter(|view| is_dead(view)).map(|view| view.members.clone());
+            let away = away.into_iter().flatten().filter(|brick| !self.cluster.leases.is_alive(now, *brick));
+            self.views.waits_for(*group).into_iter().chain(away).collect()
+        };
+        let waits_for: BTreeSet<BrickId> = groups.iter().flat_map(waits_for).collect();
         let joins = Joins::default();
         VolumeStatus {
             volume: self.cluster.shown(&record.info).clone(),
@@ -79,6 +87,7 @@ impl Desk {
                 .unwrap_or(tolerates),
             rebuilding: count(&|view| !view.joining.is_empty()),
             unplaced: count(&|view| self.members.is_unplaced(&self.cluster, now, (view, &joins))),
+            waits_for: waits_for.into_iter().collect(),
         }
     }
 

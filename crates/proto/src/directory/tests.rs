@@ -2,6 +2,7 @@
 
 mod admission;
 mod forget;
+mod gateways;
 mod news;
 mod placement;
 mod runs;

@@ -6,7 +6,7 @@ use super::change::{Change, Step};
 use super::cluster::Cluster;
 use super::cut;
 use super::event::{DirectoryEffect, Put, send};
-use super::news::{Moves, News};
+use super::news::{Move, Moves, News};
 use super::store::After;
 use crate::counters::Counter;
 use crate::netraid::members::{participants, width_at};
@@ -18,6 +18,9 @@ use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};
 /// A question to a member that is not answered is repeated after this: several round trips of a busy network.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
+/// A member that is heard and has not answered for so long, over a dozen questions, is not about to.
+const MUTE_AFTER: Duration = Duration::from_secs(5);
+
 /// For so long the answer to a question for a record counts.
 const RECORD_ANSWER: Duration = Duration::from_secs(10);
 
@@ -27,6 +30,8 @@ pub(super) struct Views {
     changes: BTreeMap<GroupId, Change>,
     /// What they do to bricks, as far as it is not told.
     moves: Moves,
+    /// Groups of which it is told that members do not answer, and for which view.
+    mute: BTreeMap<GroupId, ViewNumber>,
     /// Questions for records of other groups.
     asked: BTreeMap<u64, RecordAsked>,
     serial: u64,
@@ -61,6 +66,28 @@ impl Views {
             let before = cluster.active(change.next.group);
             before.is_some_and(|view| view.is_writer(brick)) && !change.next.is_writer(brick)
         })
+    }
+
+    /// The members whose answers the change of a group waits for.
+    pub(super) fn waits_for(&self, group: GroupId) -> Vec<BrickId> {
+        self.changes.get(&group).map(Change::waits_for).unwrap_or_default()
+    }
+
+    /// Members that are heard and do not answer are a line in the log, once a change: a group that waits for one serves nobody.
+    pub(super) fn note_the_mute(&mut self, cluster: &Cluster, now: Time) {
+        self.mute.retain(|group, number| {
+            self.changes.get(group).is_some_and(|change| change.next.number == *number)
+        });
+        let is_late = |change: &&Change| now.since(change.began) > MUTE_AFTER;
+        for change in self.changes.values().filter(is_late) {
+            let GroupView { group, number, .. } = change.next;
+            let missing = change.waits_for();
+            let missing = missing.into_iter().filter(|brick| cluster.leases.is_alive(now, *brick));
+            let missing: Vec<BrickId> = missing.collect();
+            if !missing.is_empty() && self.mute.insert(group, number).is_none() {
+                missing.into_iter().for_each(|brick| self.moves.add(brick, Move::DoesNotAnswer));
+            }
+        }
     }
 
     /// What changes have done to bricks since the last call, for the log.

@@ -5,6 +5,7 @@ use super::cluster::Answered;
 use super::desk::Desk;
 use super::event::{DirectoryEffect, Put};
 use super::members::{full, fullness};
+use super::names::check_name;
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
 use super::store::{After, Asker};
 use super::streams::may_be_given;
@@ -17,7 +18,6 @@ use wire::{
     VolumeMap,
 };
 
-const NAME_MAX: usize = 63;
 const SIZE_MAX: u64 = 1 << 50;
 /// Each group is a view that the directory keeps and tells of. The costs are measured up to here (docs/benchmarks.md).
 const GROUPS_MAX: u32 = 1024;
@@ -367,17 +367,4 @@ pub(super) fn check_size(size_bytes: u64) -> Result<(), AdminError> {
         size if size > SIZE_MAX => Err(invalid(format!("{size} bytes are too many: at most {SIZE_MAX}"))),
         _ => Ok(()),
     }
-}
-
-/// Whether something of this kind may have this name.
-pub(super) fn check_name(name: &str, of: &str) -> Result<(), AdminError> {
-    let first = name.chars().next();
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-    if name.len() <= NAME_MAX && name.chars().all(allowed) && first.is_some_and(|c| c.is_ascii_alphanumeric())
-    {
-        return Ok(());
-    }
-    Err(invalid(format!(
-        "'{name}' cannot be a {of}'s name: 1 to {NAME_MAX} of a-z 0-9 - _ . beginning with a letter or digit"
-    )))
 }

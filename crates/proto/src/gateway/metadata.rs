@@ -3,6 +3,7 @@
 //! All that the directory says is repeated on asking, so nothing here is lost for long with a message; and I/O on open
 //! volumes needs no directory while their views last.
 
+use super::users::{User, Users};
 use super::{GatewayConfig, GatewayEffect, Serves, send};
 use crate::counters::Counter;
 use crate::layout::{Geometry, Layout};
@@ -44,6 +45,7 @@ pub(super) struct Metadata {
     opening: BTreeMap<String, Vec<Waiter>>,
     questions: BTreeMap<u64, String>,
     listing: Vec<u64>,
+    pub(super) users: Users,
     pub(super) volumes: BTreeMap<VolumeId, OpenVolume>,
 }
 
@@ -59,6 +61,7 @@ impl Metadata {
             opening: BTreeMap::new(),
             questions: BTreeMap::new(),
             listing: Vec::new(),
+            users: Users::default(),
             volumes: BTreeMap::new(),
         }
     }
@@ -76,7 +79,8 @@ impl Metadata {
         let known = self.volumes.values().find(|open| open.info.name == name);
         // Without a number for its stamps the gateway serves nobody.
         if let Some(open) = known.filter(|_| self.held.is_some()) {
-            return tell(fx, waiter, self.may_serve(waiter, open.info.clone()));
+            let served = self.may_serve(waiter, open.info.clone());
+            return self.answer(waiter, served, fx);
         }
         let waiting = self.opening.entry(name.clone()).or_default();
         waiting.push(waiter);
@@ -154,20 +158,22 @@ impl Metadata {
 
     fn register(&mut self, now: Time, time: ClusterTime, fx: &mut Vec<GatewayEffect>) {
         self.registered = now;
-        let (gateway, address) = (self.config.id, self.config.address.clone());
-        let (held, beside) = (self.held, self.config.beside);
+        let GatewayConfig { id: gateway, name, address, beside, .. } = self.config.clone();
+        let (held, opened, speaks, sent) = (self.held, self.users.counts(), Version::CURRENT, now);
         send(
             fx,
             NodeId::Directory,
             Message::Register {
                 gateway,
                 address,
-                speaks: Version::CURRENT,
+                speaks,
                 writers: 1,
                 held,
                 beside,
                 time,
-                sent: now,
+                sent,
+                name,
+                opened,
             },
         );
     }
@@ -196,7 +202,8 @@ impl Metadata {
             return;
         }
         for waiter in self.opening.remove(&name).unwrap_or_default() {
-            tell(fx, waiter, result.clone().and_then(|volume| self.may_serve(waiter, volume)));
+            let served = result.clone().and_then(|volume| self.may_serve(waiter, volume));
+            self.answer(waiter, served, fx);
         }
     }
 
@@ -207,6 +214,25 @@ impl Metadata {
             (DataPath::Direct, Waiter::Session(_)) => Ok(volume),
             // Whichever gateway is asked: what stands beside the right brick is the shorter way, and no other one.
             (DataPath::Gateway | DataPath::Coordinator | DataPath::Amongst, _) => Ok(volume),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        waiter: Waiter,
+        volume: Result<VolumeInfo, AdminError>,
+        fx: &mut Vec<GatewayEffect>,
+    ) {
+        let user = match waiter {
+            Waiter::Session(session) => User::Session(session),
+            Waiter::Client { node, .. } => User::Client(node),
+        };
+        if let Ok(volume) = &volume {
+            self.users.opened(user, volume.id);
+        }
+        match waiter {
+            Waiter::Session(session) => fx.push(GatewayEffect::Opened { session, volume }),
+            Waiter::Client { node, operation } => send(fx, node, Message::Attached { operation, volume }),
         }
     }
 
@@ -319,11 +345,4 @@ fn learn_addresses(bricks: Vec<(base::BrickId, String)>, fx: &mut Vec<GatewayEff
             .into_iter()
             .map(|(brick, address)| GatewayEffect::Address { node: NodeId::Brick(brick), address }),
     );
-}
-
-fn tell(fx: &mut Vec<GatewayEffect>, waiter: Waiter, volume: Result<VolumeInfo, AdminError>) {
-    match waiter {
-        Waiter::Session(session) => fx.push(GatewayEffect::Opened { session, volume }),
-        Waiter::Client { node, operation } => send(fx, node, Message::Attached { operation, volume }),
-    }
 }

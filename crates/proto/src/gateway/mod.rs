@@ -9,6 +9,7 @@ mod objects;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod users;
 
 use crate::admission::{Role, admit};
 use crate::counters::{Counter, Counters};
@@ -30,6 +31,7 @@ pub use objects::Segment;
 pub(crate) use requests::GIVEN_UP_KEPT;
 use requests::{Asked, Origins, Requests};
 use std::collections::BTreeMap;
+use users::User;
 use wire::{AdminError, Io, IoError, IoReply, Message, Packet, ReadPolicy, VolumeInfo};
 
 /// What happens to a gateway.
@@ -115,6 +117,8 @@ pub enum GatewayEffect {
 pub struct GatewayConfig {
     /// Its id: drawn by the driver, new for each run.
     pub id: GatewayId,
+    /// What operators call it; where it is empty the directory gives it a name.
+    pub name: String,
     /// Where clients reach it; empty where they do not.
     pub address: String,
     pub serves: Serves,
@@ -345,7 +349,10 @@ impl Machine for Gateway {
             }
             GatewayEvent::Up(_) => {}
             GatewayEvent::Down(NodeId::Brick(brick)) => self.coordinator.on_brick_down(brick),
-            GatewayEvent::Down(NodeId::Client(client)) => self.on_client_down(client, fx),
+            GatewayEvent::Down(node @ NodeId::Client(client)) => {
+                self.metadata.users.left(User::Client(node));
+                self.on_client_down(client, fx);
+            }
             GatewayEvent::Down(_) => {}
             GatewayEvent::Certified { client, stream } => drop(self.certified.insert(client, stream)),
             GatewayEvent::Open { session, name } => {
@@ -365,7 +372,10 @@ impl Machine for Gateway {
                     self.coordinator.on_computed(ComputationId(number), made);
                 }
             }
-            GatewayEvent::Close { session } => self.requests.close(session),
+            GatewayEvent::Close { session } => {
+                self.metadata.users.left(User::Session(session));
+                self.requests.close(session)
+            }
         }
         self.collect(fx);
     }

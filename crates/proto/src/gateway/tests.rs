@@ -52,6 +52,7 @@ impl Play {
     fn new(volumes: &[VolumeInfo]) -> Play {
         let config = GatewayConfig {
             id: GatewayId(1),
+            name: String::new(),
             address: "gateway:1".to_owned(),
             serves: Serves::Anyone,
             beside: None,
@@ -451,7 +452,8 @@ fn a_volume_whose_clients_coordinate_by_themselves_is_served_to_nobody_else() {
     let protocol = "direct,ts-wait,2pcw+read".parse().expect("a protocol");
     let volume = VolumeInfo { protocol, ..info(VOLUME, "v") };
     let opened = |serves: Serves, from: NodeId| {
-        let config = GatewayConfig { id: GatewayId(1), address: String::new(), serves, beside: None };
+        let (name, address) = (String::new(), String::new());
+        let config = GatewayConfig { id: GatewayId(1), name, address, serves, beside: None };
         let now = Time(1_000_000_000_000);
         let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0, stream: None };
         play.hear(NodeId::Directory, Message::Registered { first_writer: 4, time: base::ClusterTime::FIRST });

@@ -536,3 +536,19 @@ fn a_substitute_is_filled_and_the_former_member_gives_its_space_back() {
         bench.check();
     }
 }
+
+/// Blocks that were overwritten before anybody could repair them are found by nobody any more.
+#[test]
+fn a_clean_scrub_settles_what_was_found_unreadable_before() {
+    let mut bench = Bench::new("raid1x3", 3, 5);
+    bench.cluster.bricks.get_mut(&BrickId(1)).expect("a brick").0.set_space(1 << 30, 0, 0, 2);
+    bench.cluster.run(Duration::from_secs(1));
+    assert_eq!(
+        (status(&bench.cluster, 1).unreadable_blocks, status(&bench.cluster, 1).scrub.settled_blocks),
+        (2, 0)
+    );
+    bench.cluster.admin(AdminRequest::Scrub).expect("begun");
+    bench.cluster.run(Duration::from_secs(20));
+    let status = status(&bench.cluster, 1);
+    assert_eq!((status.scrub.completed, status.scrub.found_blocks, status.scrub.settled_blocks), (1, 0, 2));
+}

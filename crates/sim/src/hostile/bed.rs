@@ -91,6 +91,7 @@ impl Bed {
         let gateway = Gateway::new(
             GatewayConfig {
                 id: GatewayId(1),
+                name: String::new(),
                 address: "gateway".to_owned(),
                 serves: Serves::Anyone,
                 beside: None,

@@ -77,7 +77,7 @@ impl World {
                 // Its sessions stand for clients of its own process, so that volumes of the path `direct` are served. No gateway here
                 // refuses one: that is tested in `proto` and with real processes.
                 let (address, serves) = (NodeId::Gateway(id).to_string(), Serves::OwnClient);
-                let config = GatewayConfig { id, address, serves, beside };
+                let config = GatewayConfig { id, name: String::new(), address, serves, beside };
                 let mut gateway = Gateway::new(config, now);
                 self.plant_gateway(&mut gateway);
                 Some(Role::Gateway(Box::new(gateway), Vec::new()))

@@ -1,14 +1,16 @@
-//! `brickwork brick list | evict | readmit | replace`: which bricks take part.
+//! `brickwork brick list | evict | forget | readmit | replace`: which bricks take part.
 
+use crate::config::Bytes;
 use crate::global::Global;
 use crate::verb::{client, confirm, watch};
 use crate::{output, view};
 use anyhow::{Context, Result, bail};
 use base::BrickId;
+use host::HostError;
 use serde_json::json;
 use std::process::ExitCode;
 use wire::directory::BrickEntry;
-use wire::{AdminReply, AdminRequest, ClusterStatus};
+use wire::{AdminError, AdminReply, AdminRequest, ClusterStatus};
 
 pub(super) const LIST_HELP: &str = "\
 States:
@@ -33,13 +35,36 @@ Examples:
 #[command(after_help = "\
 The brick is left out of all its groups at once and gets no more groups. Its blocks are rebuilt on other bricks from the
 remaining redundancy, and no acknowledged write is lost. Until the rebuild is done, the groups lack one member; the command
-is refused if a layout does not tolerate that. To move blocks away from a working brick, add a brick first. A brick that
-will return later needs no eviction.
+is refused if a layout does not tolerate that. Where no other brick can take its place in some groups, the command says so
+before it asks; these groups stay without a member until a brick is added. To move blocks away from a working brick, add a
+brick first. A brick that will return later needs no eviction.
 
 Examples:
   brickwork brick evict brick-3
   brickwork brick evict 3 --yes && brickwork rebuild --wait")]
 pub(super) struct Evict {
+    /// The brick: brick-3, or 3
+    #[arg(value_parser = parse_brick)]
+    brick: BrickId,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    yes: bool,
+}
+
+/// `brick forget`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+For a brick that is gone for good, and for one that was admitted and never came: the directory removes its record, and
+`status` and `brick list` show it no more. Its id is not given again. If its process starts after all, the directory does
+not let it take part; make it anew with `brickwork brick init`.
+
+This is refused while the brick is up, while a group has a place for it, and while it is not evicted and may hold
+fragments of objects. Evict it first, and wait until others have its blocks: `brickwork rebuild --wait`.
+
+Examples:
+  brickwork brick evict 3 --yes && brickwork rebuild --wait && brickwork brick forget 3
+  brickwork brick forget brick-3 --yes")]
+pub(super) struct Forget {
     /// The brick: brick-3, or 3
     #[arg(value_parser = parse_brick)]
     brick: BrickId,
@@ -121,20 +146,59 @@ pub(super) fn evict(global: &Global, args: &Evict) -> Result<()> {
     let brick = args.brick;
     let status = client::status(global)?;
     let entry = find(&status, brick)?;
+    let obstacle = obstacle(global, brick)?;
+    if let Some(why) = obstacle.as_ref().filter(|_| !global.json) {
+        output::print_marked("!", &format!("Not all of it would be rebuilt: {why}."));
+    }
     if !args.yes {
         let groups = output::count(u64::from(entry.groups), "group");
-        let what =
-            format!("Evict {brick}, a member of {groups}, which lose its redundancy until it is rebuilt");
+        let until = if obstacle.is_none() { "it is rebuilt" } else { "a brick is added" };
+        let what = format!("Evict {brick}, a member of {groups}, which lose its redundancy until {until}");
         confirm::confirm(&what, &brick.to_string())?;
     }
     change(global, AdminRequest::EvictBrick { brick }).with_context(|| format!("cannot evict {brick}"))?;
-    let next = if entry.groups > 0 {
-        "Its blocks are rebuilt on other bricks; watch it:\n  brickwork rebuild --wait"
-    } else {
-        "It had no groups; its process may be stopped."
+    let next = match (entry.groups, obstacle) {
+        (0, _) => "It had no groups; its process may be stopped.",
+        (_, None) => "Its blocks are rebuilt on other bricks; watch it:\n  brickwork rebuild --wait",
+        (_, Some(_)) => {
+            "What other bricks can take is rebuilt on them; `brickwork status` says what waits for another brick."
+        }
     };
     done(global, brick, "evicted", next);
     Ok(())
+}
+
+/// Why not all places of the brick would go to others, if so.
+fn obstacle(global: &Global, brick: BrickId) -> Result<Option<String>> {
+    let error = match client::call(global, AdminRequest::MayEvict { brick }) {
+        Ok(_) => return Ok(None),
+        Err(error) => error,
+    };
+    match error.downcast_ref() {
+        Some(HostError::Admin(AdminError::NotNow(why))) => Ok(Some(why.clone())),
+        _ => Err(error.context(format!("cannot evict {brick}"))),
+    }
+}
+
+pub(super) fn forget(global: &Global, args: &Forget) -> Result<()> {
+    let brick = args.brick;
+    let status = client::status(global)?;
+    let entry = find(&status, brick)?;
+    if !args.yes {
+        let what = format!("Forget {brick}{}; it cannot come back under this id", remains(entry));
+        confirm::confirm(&what, &brick.to_string())?;
+    }
+    change(global, AdminRequest::ForgetBrick { brick }).with_context(|| format!("cannot forget {brick}"))?;
+    done(global, brick, "forgotten", "Its disks may be used for something else.");
+    Ok(())
+}
+
+/// What the brick said it held when it was heard last.
+fn remains(entry: &BrickEntry) -> String {
+    match entry.status.space.used_bytes {
+        0 => String::new(),
+        bytes => format!(", with {} on its disks that are then out of reach", Bytes(bytes)),
+    }
 }
 
 pub(super) fn readmit(global: &Global, args: &Readmit) -> Result<()> {

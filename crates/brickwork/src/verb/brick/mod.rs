@@ -48,7 +48,7 @@ Keys of brick.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
   tls            { ca, cert, key }, PEM files
   plaintext      true: no TLS, loopback only                                default false
 
-With a verb it is an operator's command instead: list, evict, readmit, replace.
+With a verb it is an operator's command instead: list, evict, forget, readmit, replace.
 
 Examples:
   brickwork brick list
@@ -74,6 +74,8 @@ enum Command {
     List,
     /// Take a brick out of all groups for good; its blocks and fragments are made again on other bricks
     Evict(members::Evict),
+    /// Remove a brick that is gone from the cluster's records
+    Forget(members::Forget),
     /// Let an evicted brick take part again
     Readmit(members::Readmit),
     /// Rebuild the blocks of a brick onto another one, now
@@ -116,6 +118,7 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
         Some(Command::Format(args)) => init::format_exchanged(global, &args).map(done),
         Some(Command::List) => members::list(global).map(done),
         Some(Command::Evict(args)) => members::evict(global, &args).map(done),
+        Some(Command::Forget(args)) => members::forget(global, &args).map(done),
         Some(Command::Readmit(args)) => members::readmit(global, &args).map(done),
         Some(Command::Replace(args)) => members::replace(global, &args),
         None => serve(global, args.flags).map(done),

@@ -2,10 +2,10 @@
 
 use super::{capacity, status};
 use crate::global::Global;
+use crate::verb::watch;
 use crate::{output, view};
 use anyhow::Result;
 use serde_json::{Value, json};
-use std::io::IsTerminal;
 use std::time::Duration;
 use wire::{StreamInfo, StreamsStatus};
 
@@ -13,8 +13,6 @@ use wire::{StreamInfo, StreamsStatus};
 const AGAIN: Duration = Duration::from_secs(1);
 /// A share within this factor of what the weight makes due is as it should be: rates are of a second, and so have noise.
 const TOLERANCE: f64 = 0.05;
-/// To the top left, and nothing on the screen.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// `stream top`.
 #[derive(clap::Args)]
@@ -26,14 +24,15 @@ Columns:
   DUE         the part that its weight makes due, among the streams that want service now
   WAIT MS     how long its requests waited for their turn, in the mean
   IN TIME     the part of its latest requests that kept its latency target, 128 a disk; of those that came while nobody of it waited
-  HELD BACK BY  where a stream waits and gets less than is due: the streams that get more than is due to them
+  HELD BACK BY  where a stream waits and gets less than is due: the streams that get more than is due to them; its own
+                limit where it gets as much as that allows
 
-A stream may be held back for a while because it was served more elsewhere, or by its own limit.
+A stream may be held back for a while because it was served more elsewhere.
 
 Examples:
   brickwork stream top
   brickwork stream top --once
-  brickwork stream top --json | jq -r '.streams[] | select(.held_back_by != []) | .stream'")]
+  brickwork stream top --json | jq -r '.streams[] | select(.held_back_by != [] or .at_limit) | .stream'")]
 pub(super) struct Top {
     /// Show one second and end
     #[arg(long)]
@@ -57,11 +56,24 @@ struct Row {
     late: u32,
     /// Those that get more than is due to them while this one waits and gets less.
     held_back_by: Vec<String>,
+    /// Whether it waits and gets as much as its own limit allows: nobody else holds it back then.
+    at_limit: bool,
 }
 
 impl Row {
     fn wants(&self) -> bool {
         self.waiting > 0 || self.units_per_second > 0
+    }
+
+    /// Whether it gets what its own limit allows, within noise.
+    fn reaches_its_limit(&self) -> bool {
+        let limit = self.stream.limit as f64;
+        self.stream.limit > 0 && self.units_per_second as f64 >= limit * (1.0 - TOLERANCE)
+    }
+
+    /// Who or what holds it back, for people.
+    fn obstacles(&self) -> String {
+        if self.at_limit { "its own limit".to_owned() } else { self.held_back_by.join(", ") }
     }
 
     /// The part of its requests that kept its latency target, from 0 to 1; none where there is no target, or nothing to tell of.
@@ -72,22 +84,24 @@ impl Row {
 }
 
 pub(super) fn run(global: &Global, args: Top) -> Result<()> {
-    loop {
-        let status = status(global)?;
-        let rows = rows(&status);
-        if global.json {
-            output::print_json(&rows_json(&status, &rows));
-        } else {
-            if !args.once && std::io::stdout().is_terminal() {
-                print!("{CLEAR}");
-            }
-            print(&status, &rows);
-        }
-        if args.once || !output::is_complete() {
-            return Ok(());
-        }
-        std::thread::sleep(AGAIN);
+    match args.once {
+        true => show(global, false),
+        false => watch::redraw(AGAIN, || show(global, true)),
     }
+}
+
+fn show(global: &Global, in_place: bool) -> Result<()> {
+    let status = status(global)?;
+    let rows = rows(&status);
+    if global.json {
+        output::print_json(&rows_json(&status, &rows));
+        return Ok(());
+    }
+    if in_place {
+        watch::clear();
+    }
+    print(&status, &rows);
+    Ok(())
 }
 
 fn rows(status: &StreamsStatus) -> Vec<Row> {
@@ -102,6 +116,7 @@ fn rows(status: &StreamsStatus) -> Vec<Row> {
         timed: of.timed,
         late: of.late,
         held_back_by: Vec::new(),
+        at_limit: false,
     };
     let mut rows: Vec<Row> = status.table.streams.iter().zip(&status.streams).map(row).collect();
     let all: u64 = rows.iter().map(|row| row.units_per_second).sum();
@@ -118,7 +133,8 @@ fn rows(status: &StreamsStatus) -> Vec<Row> {
         .map(|row| row.stream.name.clone())
         .collect();
     for row in &mut rows {
-        if row.waiting > 0 && row.share < row.due * (1.0 - TOLERANCE) {
+        row.at_limit = row.waiting > 0 && row.reaches_its_limit();
+        if row.waiting > 0 && !row.at_limit && row.share < row.due * (1.0 - TOLERANCE) {
             row.held_back_by.clone_from(&ahead);
         }
     }
@@ -140,7 +156,7 @@ fn print(status: &StreamsStatus, rows: &[Row]) {
             percent(row.due),
             format!("{:.1}", row.turn_us as f64 / 1000.0),
             row.in_time().map_or_else(|| "-".to_owned(), percent),
-            row.held_back_by.join(", "),
+            row.obstacles(),
         ]);
     }
     output::align_right(&mut table, &[1, 2, 3, 4, 5, 6, 7]);
@@ -169,7 +185,7 @@ fn rows_json(status: &StreamsStatus, rows: &[Row]) -> Value {
             "stream": row.stream.name, "weight": row.stream.weight, "waiting": row.waiting,
             "units_per_second": row.units_per_second, "requests_per_second": row.requests_per_second,
             "share": row.share, "due": row.due, "turn_ms": row.turn_us as f64 / 1000.0,
-            "held_back_by": row.held_back_by, "latency_us": Some(row.stream.latency_us).filter(|us| *us > 0),
+            "held_back_by": row.held_back_by, "at_limit": row.at_limit, "latency_us": Some(row.stream.latency_us).filter(|us| *us > 0),
             "in_time": row.in_time(), "timed": row.timed, "late": row.late,
         })
     };
@@ -219,6 +235,13 @@ mod tests {
         assert!(held_back(&[("a", 100, 240, 9), ("b", 300, 760, 9)]).is_empty(), "within noise");
         assert!(held_back(&[("a", 100, 900, 9), ("b", 300, 100, 0)]).is_empty(), "it wants no more");
         assert!(held_back(&[("a", 100, 0, 0), ("b", 300, 0, 0)]).is_empty());
+        // Who gets what its limit allows is held back by nobody else.
+        let mut limited = status(&[("a", 100, 500, 9), ("b", 300, 500, 9)]);
+        limited.table.streams[1].limit = 520;
+        let row = rows(&limited).remove(1);
+        assert_eq!((row.held_back_by.is_empty(), row.obstacles().as_str()), (true, "its own limit"));
+        limited.table.streams[1].limit = 2000;
+        assert_eq!(rows(&limited)[1].obstacles(), "a", "it does not reach that one");
         // Whether a target is kept is shown where there is one.
         let mut timed = status(&[("a", 100, 10, 0), ("b", 300, 0, 0)]);
         timed.table.streams[0].latency_us = 5000;

@@ -22,7 +22,7 @@ use wire::{AdminReply, AdminRequest, IoTimeout, Placement, Protocol, ReadPolicy,
 Examples:
   brickwork volume create first --size 10GiB --layout raid1x3
   brickwork volume list
-  brickwork volume info first --json
+  brickwork volume show first --json
   brickwork volume resize first --size 20GiB
   brickwork volume read-only first on
   brickwork volume set first --read-policy claim
@@ -42,8 +42,16 @@ enum Command {
     /// List all volumes
     #[command(after_help = list::HELP)]
     List,
-    /// Show one volume and where it lies
-    #[command(after_help = "Examples:\n  brickwork volume info first")]
+    /// Show one volume: its settings, its state, who has it open, and where it lies
+    #[command(
+        visible_alias = "show",
+        after_help = "\
+Gateways tell the directory every two seconds which volumes clients have open there.
+
+Examples:
+  brickwork volume show first
+  brickwork volume show first --json | jq '.open[] | .gateway'"
+    )]
     Info {
         /// The volume
         name: String,
@@ -300,11 +308,21 @@ fn info(global: &Global, name: String) -> Result<()> {
     let AdminReply::Map(map) = client::call(global, AdminRequest::VolumeMap { name })? else {
         bail!("the directory answered something else; it is of another version");
     };
+    let status = client::status(global)?;
+    let users = view::users_of(&status, map.volume.id);
     if global.json {
-        output::print_json(&view::map_json(&map));
+        let mut value = view::map_json(&map);
+        value["open"] = view::users_json(&users);
+        output::print_json(&value);
         return Ok(());
     }
     print_map(&map);
+    let state = status.volumes.iter().find(|volume| volume.volume.id == map.volume.id);
+    state.into_iter().for_each(|state| println!("\nState: {}", view::volume_state(state)));
+    match view::open_at(&users) {
+        None => println!("No client has it open."),
+        Some(places) => println!("Open at {places}."),
+    }
     Ok(())
 }
 
@@ -312,8 +330,8 @@ fn print_map(map: &VolumeMap) {
     let [name, size, layout, placement, unit, policy, writes] = list::row(&map.volume);
     println!(
         "Volume '{name}' ({}): {size}, {layout}, placed by {placement}, stripe unit {unit}, protocol {}, reads by {policy}, writes {writes}, \
-         I/O timeout {}\n",
-        map.volume.id, map.volume.protocol, map.volume.io_timeout
+         I/O timeout {}, {}\n",
+        map.volume.id, map.volume.protocol, map.volume.io_timeout, map.volume.stream
     );
     let mut table = output::table(&["group", "view", "bricks", "catching up", "left out"]);
     for group in &map.groups {

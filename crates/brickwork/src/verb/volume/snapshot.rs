@@ -49,7 +49,8 @@ pub(super) struct Clone {
 #[derive(clap::Args)]
 #[command(after_help = "\
 The volume becomes what the snapshot is; all that was written since is dropped. Unmount file systems first: clients that
-are connected would see blocks change under them. The snapshot stays.
+are connected would see blocks change under them. Before it asks, the command says at which gateways the volume is open.
+The snapshot stays.
 
 Examples:
   brickwork volume snapshot first before-rollback
@@ -84,15 +85,35 @@ pub(super) fn clone(global: &Global, args: Clone) -> Result<()> {
 pub(super) fn rollback(global: &Global, args: Rollback) -> Result<()> {
     let Rollback { snapshot, yes } = args;
     let volume = snapshot.split('@').next().unwrap_or_default().to_owned();
+    let open = open_at(global, &volume)?;
     if !yes {
-        let what = format!("Roll '{volume}' back to '{snapshot}' and drop all that was written since");
-        confirm::confirm(&what, &volume)?;
+        confirm::confirm(&question(&volume, &snapshot, open.as_deref()), &volume)?;
+    } else if let Some(places) = open.filter(|_| !global.json) {
+        output::print_marked(
+            "!",
+            &format!("'{volume}' is open at {places}: they see blocks change under them."),
+        );
     }
     let request = AdminRequest::Rollback { snapshot: snapshot.clone(), nonce: nonce() };
     let reply = client::call(global, request)
         .with_context(|| format!("cannot roll '{volume}' back to '{snapshot}'"))?;
     done(global, &reply, &volume, &format!("Volume '{volume}' rolled back to '{snapshot}'."));
     Ok(())
+}
+
+/// Where clients have the volume open, if any have.
+fn open_at(global: &Global, volume: &str) -> Result<Option<String>> {
+    let status = client::status(global)?;
+    let found = status.volumes.iter().find(|of| of.volume.name == volume);
+    Ok(found.and_then(|of| view::open_at(&view::users_of(&status, of.volume.id))))
+}
+
+/// What is asked before a rollback.
+fn question(volume: &str, snapshot: &str, open: Option<&str>) -> String {
+    let open = open.map_or_else(String::new, |places| {
+        format!(", although it is open at {places}, who would see blocks change under them")
+    });
+    format!("Roll '{volume}' back to '{snapshot}' and drop all that was written since{open}")
 }
 
 fn done(global: &Global, reply: &AdminReply, name: &str, text: &str) {
@@ -120,5 +141,18 @@ fn parse_snapshot(text: &str) -> Result<String, String> {
         _ => {
             Err(format!("'{text}' is no snapshot; write VOLUME@NAME, as `brickwork volume list` shows them"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rollback_of_a_volume_that_is_open_says_where_before_it_asks() {
+        let free = question("v", "v@monday", None);
+        assert!(!free.contains("open"), "{free}");
+        let open = question("v", "v@monday", Some("gateway-1 (10.0.0.5:7004) by 2 clients"));
+        assert!(open.contains("although it is open at gateway-1 (10.0.0.5:7004) by 2 clients"), "{open}");
     }
 }

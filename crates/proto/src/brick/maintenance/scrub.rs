@@ -145,8 +145,12 @@ impl Scrub {
         self.on_care(cx, care);
     }
 
-    pub(super) fn status(&self) -> ScrubStatus {
+    /// After `before`, at a brick that found so many blocks unreadable since it started.
+    pub(super) fn status(&self, before: &ScrubStatus, unreadable_blocks: u64) -> ScrubStatus {
         let progress = self.progress();
+        // What was unreadable and is not found any more was overwritten, or given back.
+        let has_ended = self.completed > before.completed && self.running.is_none();
+        let is_clean = has_ended && progress.found_blocks == 0;
         ScrubStatus {
             number: self.number,
             running: self.running.is_some(),
@@ -155,6 +159,7 @@ impl Scrub {
             total_blocks: progress.total_blocks,
             found_blocks: progress.found_blocks,
             repaired_blocks: progress.repaired_blocks,
+            settled_blocks: if is_clean { unreadable_blocks } else { before.settled_blocks },
         }
     }
 

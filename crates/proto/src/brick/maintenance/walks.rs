@@ -90,7 +90,7 @@ impl Walks {
         groups: &Groups,
     ) {
         status.groups.catching_up = self.catch_ups.status();
-        status.scrub = self.scrub.status();
+        status.scrub = self.scrub.status(&status.scrub, status.unreadable_blocks);
         let running = self.catch_ups.walks().chain(self.scrub.walk());
         let running = running.map(|walk| (walk.route().group, walk.lost()));
         let over = self.lost.iter().map(|(group, lost)| (*group, lost));

@@ -79,6 +79,28 @@ fn a_brick_without_groups_that_is_up_or_may_hold_fragments_is_not_forgotten() {
     assert_eq!(stage.forget(idle), Ok(AdminReply::Done));
 }
 
+/// `brick evict` promised a rebuild that no brick could take.
+#[test]
+fn whether_others_can_take_the_places_of_a_brick_is_known_before_it_is_evicted() {
+    for (bricks, is_free) in [(3, false), (4, true)] {
+        let mut stage = Stage::new(bricks);
+        stage.volume("raid1x3", 4);
+        let brick = brick_at(&stage.view(), 1);
+        let of_it = stage.directory.views().filter(|view| view.slot_of(brick).is_some()).count();
+        let told = stage.ask(AdminRequest::MayEvict { brick });
+        assert_eq!(told.is_ok(), is_free, "{told:?}");
+        let expected = format!("in {of_it} of its {of_it} groups, one of them of volume 'v'");
+        assert!(is_free || told.expect_err("no room").to_string().contains(&expected));
+        // A brick that is full takes none either.
+        (1..=bricks).for_each(|of| stage.fill(BrickId(of), 90));
+        stage.run(200);
+        assert!(stage.ask(AdminRequest::MayEvict { brick }).is_err());
+    }
+    let mut stage = Stage::new(3);
+    assert!(stage.ask(AdminRequest::MayEvict { brick: BrickId(1) }).is_ok(), "it has no groups");
+    assert!(stage.ask(AdminRequest::MayEvict { brick: BrickId(9) }).is_err());
+}
+
 #[test]
 fn one_that_comes_after_all_is_a_stranger() {
     let mut stage = Stage::new(4);

@@ -101,6 +101,33 @@ fn other_disks_are_told_with_the_identities_of_both() {
     assert_eq!(stage.news[1], News::Moved { brick: BrickId(1), groups: 1, how });
 }
 
+/// A member whose disk lost the record of a group is silent when it is asked about it, and the others are fenced meanwhile.
+#[test]
+fn a_member_that_is_up_and_does_not_answer_is_named_in_the_log_and_in_status() {
+    let mut stage = Stage::new(3);
+    let volume = stage.volume("raid1x3", 2);
+    stage.lines();
+    let (mute, other) = (BrickId(1), BrickId(2));
+    stage.mute = vec![mute];
+    let status = stage.bricks.remove(&other).expect("a brick");
+    stage.run(6000);
+    let waits_for = |stage: &mut Stage| {
+        let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("no status") };
+        let of = status.volumes.into_iter().find(|of| of.volume.id == volume.id).expect("known");
+        (of.unavailable, of.waits_for)
+    };
+    assert_eq!(waits_for(&mut stage), (2, vec![mute]));
+    stage.run(20_000);
+    let told = stage.news.iter().filter(|news| matches!(news, News::Moved { how: Move::DoesNotAnswer, .. }));
+    let told: Vec<String> = told.map(ToString::to_string).collect();
+    assert_eq!(told.len(), 1, "once: {told:?}");
+    assert!(told[0].starts_with("brick-1 is up and does not answer about the views of 2 groups"), "{told:?}");
+    stage.mute.clear();
+    stage.bricks.insert(other, status);
+    stage.run(1000);
+    assert_eq!(waits_for(&mut stage), (0, vec![]));
+}
+
 /// What was not stored is not said to be done.
 #[test]
 fn a_command_is_told_when_it_is_stored() {

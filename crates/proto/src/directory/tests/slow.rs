@@ -38,7 +38,7 @@ impl Stage {
         self.bricks.get_mut(&brick).expect("alive").health = health;
     }
 
-    fn fill(&mut self, brick: BrickId, percent: u8) {
+    pub(super) fn fill(&mut self, brick: BrickId, percent: u8) {
         self.bricks.get_mut(&brick).expect("alive").space.fullest_percent = percent;
     }
 

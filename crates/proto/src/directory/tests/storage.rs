@@ -142,6 +142,8 @@ fn a_gateway_gets_no_numbers_that_are_not_stored() {
             beside: None,
             time: base::ClusterTime::FIRST,
             sent: Time::ZERO,
+            name: String::new(),
+            opened: Vec::new(),
         };
         let mut fx = Vec::new();
         let event = DirectoryEvent::Packet { from, packet: register.into() };
@@ -162,6 +164,8 @@ fn a_gateway_gets_no_numbers_that_are_not_stored() {
         beside: None,
         time: base::ClusterTime::FIRST,
         sent: Time::ZERO,
+        name: String::new(),
+        opened: Vec::new(),
     };
     let mut fx = Vec::new();
     stage.directory.step(stage.now, DirectoryEvent::Packet { from, packet: packet.into() }, &mut fx);

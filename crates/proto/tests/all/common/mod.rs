@@ -274,8 +274,13 @@ impl Cluster {
             cluster.bricks.insert(id, (brick, MemoryDisk::default()));
         }
         for id in (1..=gateways).map(GatewayId) {
-            let config =
-                GatewayConfig { id, address: format!("{id}:1"), serves: Serves::Anyone, beside: None };
+            let config = GatewayConfig {
+                id,
+                name: String::new(),
+                address: format!("{id}:1"),
+                serves: Serves::Anyone,
+                beside: None,
+            };
             let mut gateway = Gateway::new(config, now);
             for brick in cluster.bricks.keys() {
                 gateway.step(now, GatewayEvent::Up(NodeId::Brick(*brick)), &mut Vec::new());
@@ -435,6 +440,13 @@ impl Cluster {
         *brick = Brick::new(config(id), vec![disk.recover()], self.now);
         brick.set_space(1 << 30, 0, 0, 0);
         self.revive(NodeId::Brick(id));
+    }
+
+    /// The disk had nothing of what it answered as stored, and the brick begins anew on it.
+    pub fn forget_all(&mut self, id: BrickId) {
+        let (_, disk) = self.bricks.get_mut(&id).expect("a known brick");
+        *disk = MemoryDisk::default();
+        self.restart(id);
     }
 
     /// The directory's process ends and another one begins on the same store.

@@ -71,7 +71,20 @@ fn of_reads(results: &Results, layout: &str) -> Vec<Demand> {
     claims
 }
 
+/// Writes beside a slow brick that is the last redundancy of its groups: they wait for it, and it stays.
+fn of_kept(results: &Results, layout: &str) -> Vec<Demand> {
+    let of_it = |writes: &&Writes| writes.layout == layout && writes.state.is_slow();
+    let stays = |writes: &Writes| {
+        let what = format!("{layout} writes, {}: it stays, as the last redundancy", writes.state.name());
+        Demand::at_least(what, f64::from(u8::from(writes.left.is_none())), 1.0)
+    };
+    results.writes.iter().filter(of_it).map(stays).collect()
+}
+
 fn of_writes(results: &Results, layout: &str) -> Vec<Demand> {
+    if layout.starts_with("raid5") {
+        return of_kept(results, layout);
+    }
     let writes: Vec<&Writes> = results.writes.iter().filter(|writes| writes.layout == layout).collect();
     let at = |state: State| writes.iter().find(|writes| writes.state == state);
     let slow = || writes.iter().filter(|writes| writes.state.is_slow());

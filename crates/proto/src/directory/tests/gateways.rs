@@ -1,0 +1,61 @@
+//! What is known of gateways: their names, what is open there, and that they are gone.
+
+use super::*;
+use wire::{GatewayStatus, OpenCount};
+
+impl Stage {
+    fn register(&mut self, gateway: u64, name: &str, opened: Vec<OpenCount>) {
+        let register = Message::Register {
+            gateway: GatewayId(gateway),
+            address: format!("10.0.0.{gateway}:7004"),
+            writers: 1,
+            held: None,
+            beside: None,
+            speaks: wire::Version::CURRENT,
+            time: base::ClusterTime::FIRST,
+            sent: Time::ZERO,
+            name: name.to_owned(),
+            opened,
+        };
+        let from = NodeId::Gateway(GatewayId(gateway));
+        self.event(DirectoryEvent::Packet { from, packet: register.into() });
+    }
+
+    fn gateways(&mut self) -> Vec<GatewayStatus> {
+        let Ok(AdminReply::Status(status)) = self.ask(AdminRequest::Status) else { panic!("no status") };
+        status.gateways
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        self.gateways().into_iter().map(|gateway| gateway.name).collect()
+    }
+}
+
+#[test]
+fn gateways_have_the_name_that_they_say_or_are_counted() {
+    let mut stage = Stage::new(1);
+    stage.register(7, "", Vec::new());
+    stage.register(8, "rack-2", Vec::new());
+    // What could deceive whoever reads it is no name.
+    stage.register(9, "all is well\u{1b}[2J", Vec::new());
+    assert_eq!(stage.names(), ["gateway-1", "rack-2", "gateway-3"]);
+    stage.register(7, "edge", Vec::new());
+    assert_eq!(stage.names(), ["edge", "rack-2", "gateway-3"], "its configuration was changed");
+}
+
+#[test]
+fn what_is_open_at_a_gateway_is_told_and_its_end_as_soon_as_its_connection_closes() {
+    let mut stage = Stage::new(3);
+    let volume = stage.volume("raid1x3", 1).id;
+    let opened = vec![OpenCount { volume, users: 2 }];
+    stage.register(7, "", opened.clone());
+    assert_eq!(stage.gateways()[0].opened, opened);
+    stage.event(DirectoryEvent::Down(NodeId::Gateway(GatewayId(7))));
+    assert!(stage.gateways().is_empty(), "a killed gateway stood here for ten seconds");
+    // It has another connection a moment later, and its numbers are still its own.
+    stage.register(7, "", Vec::new());
+    stage.register(8, "", Vec::new());
+    assert_eq!(stage.names(), ["gateway-1", "gateway-2"]);
+    stage.run(12_000);
+    assert!(stage.gateways().is_empty(), "silent for long");
+}
