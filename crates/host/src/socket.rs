@@ -340,7 +340,9 @@ mod tests {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     let _ = std::fs::hard_link(&victim, &bait);
-                    while !is_over.load(Ordering::Relaxed) && !exchange(&socket, &bait) {}
+                    while !is_over.load(Ordering::Relaxed) && !exchange(&socket, &bait) {
+                        std::hint::spin_loop();
+                    }
                     exchanges.fetch_add(1, Ordering::Relaxed);
                     let exchanged = Instant::now();
                     while exchanged.elapsed() < Duration::from_micros(100) {}

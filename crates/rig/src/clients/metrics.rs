@@ -19,6 +19,9 @@ pub(super) fn promtool(binary: &Path) -> Result<()> {
     let mut cluster = Cluster::start(binary, &spec)?;
     cluster.create("v", 16 << 20, "raid1x3")?;
     cluster.emulate(1, DRIVE)?;
+    // Disks tell how many places they have while streams share them.
+    cluster.admin(&["stream", "create", "gold"])?;
+    cluster.admin(&["stream", "places", "4"])?;
     let (config, port) = (cluster.dir.join("attach.toml"), free_port()?);
     let own = std::fs::read_to_string(cluster.client_config())?;
     std::fs::write(&config, format!("metrics = \"127.0.0.1:{port}\"\n{own}"))?;
@@ -35,20 +38,24 @@ pub(super) fn promtool(binary: &Path) -> Result<()> {
         Ok(cluster.told_metrics()?.into_iter().chain([cluster::told(port)?]).collect())
     };
     let begun = Instant::now();
-    while !missing(&pages()?).is_empty() && begun.elapsed() < RENEWED_WITHIN {
+    let is_all = |pages: &[String]| missing(pages).is_empty() && reads(pages) > 0;
+    while !is_all(&pages()?) && begun.elapsed() < RENEWED_WITHIN {
         std::thread::sleep(Duration::from_millis(200));
     }
     let pages = pages()?;
     pages.iter().try_for_each(|page| judge(page))?;
     let missing = missing(&pages);
     ensure!(missing.is_empty(), "no daemon tells {missing:?}, of which docs/operations/metrics.md speaks");
-    let reads: u64 = pages.iter().filter_map(|page| value(page, "brickwork_nbd_read_seconds_count ")).sum();
-    ensure!(reads > 0, "the histograms are empty after reads");
+    ensure!(reads(&pages) > 0, "the histograms are empty after reads");
     cluster.all_alive()
 }
 
-fn value(page: &str, name: &str) -> Option<u64> {
-    page.lines().find_map(|line| line.strip_prefix(name)?.parse().ok())
+/// The reads in all histograms of them.
+fn reads(pages: &[String]) -> u64 {
+    let counts = pages.iter().flat_map(|page| page.lines());
+    counts
+        .filter_map(|line| line.strip_prefix("brickwork_nbd_read_seconds_count ")?.parse::<u64>().ok())
+        .sum()
 }
 
 /// What operators read about, and no daemon tells.
