@@ -184,7 +184,8 @@ impl ObjectName {
     }
 }
 
-/// As S3 has it: 3 to 63 of `a`-`z`, `0`-`9`, `.` and `-`, and neither of the last two at an end.
+/// As S3 has it for general purpose buckets: 3 to 63 of `a`-`z`, `0`-`9`, `.` and `-`, neither of the last two at an end, no two dots
+/// beside each other, no address, and none of the names that S3 keeps for itself.
 ///
 /// # Errors
 /// What is wrong with it, in words for a user.
@@ -196,13 +197,35 @@ pub fn check_bucket(bucket: &str) -> Result<(), String> {
         && is_outer(bucket.chars().next())
         && is_outer(bucket.chars().last());
     if fits {
-        return Ok(());
+        return check_form(bucket);
     }
     Err(format!(
         "'{}' is no name for a bucket: it has 3 to {} of a-z, 0-9, '.' and '-', and begins and ends with a letter or digit",
         bucket.escape_default(),
         ObjectName::BUCKET_MAX
     ))
+}
+
+/// How names begin and end that S3 keeps for itself.
+const KEPT_BEGINNINGS: [&str; 3] = ["xn--", "sthree-", "amzn-s3-demo-"];
+const KEPT_ENDINGS: [&str; 5] = ["-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"];
+
+/// What S3 refuses of names whose characters are right.
+fn check_form(bucket: &str) -> Result<(), String> {
+    let refuse = |why: &str| Err(format!("'{bucket}' is no name for a bucket: {why}"));
+    if bucket.contains("..") {
+        return refuse("it has two dots beside each other");
+    }
+    if bucket.parse::<core::net::Ipv4Addr>().is_ok() {
+        return refuse("it is written as an IP address");
+    }
+    if let Some(kept) = KEPT_BEGINNINGS.iter().find(|kept| bucket.starts_with(*kept)) {
+        return refuse(&format!("S3 keeps names that begin with '{kept}' for itself"));
+    }
+    if let Some(kept) = KEPT_ENDINGS.iter().find(|kept| bucket.ends_with(*kept)) {
+        return refuse(&format!("S3 keeps names that end with '{kept}' for itself"));
+    }
+    Ok(())
 }
 
 impl core::fmt::Display for ObjectName {
@@ -251,6 +274,22 @@ mod tests {
         };
         assert!(check("photos.2026-11", "a/b c\n") && check("abc", &"k".repeat(1024)));
         assert!(!check("ab", "k") && !check("Photos", "k") && !check("-abc", "k") && !check("abc.", "k"));
+        // What S3 refuses, so that a bucket can be served by its protocol one day.
+        for refused in [
+            "a..b",
+            "192.168.5.4",
+            "xn--abc",
+            "sthree-abc",
+            "amzn-s3-demo-x",
+            "abc-s3alias",
+            "abc--ol-s3",
+            "abc.mrap",
+        ] {
+            assert!(check_bucket(refused).is_err_and(|why| why.contains(refused)), "{refused}");
+        }
+        assert!(
+            check("a.b.c", "k") && check("192.168.5", "k") && check("1.2.3.400", "k") && check("xn-abc", "k")
+        );
         assert!(!check("abc", "") && !check("abc", &"k".repeat(1025)) && !check("abc", "a\0b"));
     }
 }
