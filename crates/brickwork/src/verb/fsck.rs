@@ -51,6 +51,8 @@ struct Target {
 /// Runs the verb.
 pub fn run(global: &Global, args: &Args) -> Result<ExitCode> {
     let targets = targets(global, args)?;
+    // A disk that is in use is waited for, which is logged.
+    daemon::start_logs(global);
     let check = |target| (target, check(target, args.repair, global.json));
     let checked: Vec<_> = targets.iter().map(check).collect();
     let code = checked.iter().map(|(_, result)| exit_code(result)).fold(0, |all, code| all | code);

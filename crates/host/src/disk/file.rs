@@ -14,8 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wire::Durability;
 
-/// How long the lock of an owner that has died may linger.
-const LOCK_WAIT: Duration = Duration::from_millis(1500);
+/// How long the lock of an owner that has died may linger: on a loaded machine the kernel takes seconds to end a process that had
+/// requests outstanding.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// After so long it is said what is waited for.
+const LOCK_QUIET: Duration = Duration::from_millis(500);
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
 /// An open disk. Nobody else can open it as one until it is dropped.
@@ -161,7 +164,7 @@ impl DiskFile {
             _ => flags,
         };
         let (file, alignment) = open_direct(path, exclusive).map_err(|error| failed(open_failed(&error)))?;
-        lock(&file).map_err(failed)?;
+        lock(&file, path).map_err(failed)?;
         let size = (&file).seek(SeekFrom::End(0)).map_err(|error| failed(error.to_string()))?;
         let durability = durability_of(&file).map_err(|error| failed(error.to_string()))?;
         if alignment == 1 {
@@ -247,9 +250,17 @@ impl DiskBefore {
 
 /// Makes the file this process's. One that was killed just now may hold it for a moment longer, until the kernel has
 /// finished what it had under way; that must not reach the disk under a new owner.
-fn lock(file: &File) -> Result<(), String> {
+fn lock(file: &File, path: &Path) -> Result<(), String> {
     let since = Instant::now();
+    let mut is_told = false;
     loop {
+        if !is_told && since.elapsed() >= LOCK_QUIET {
+            is_told = true;
+            tracing::warn!(
+                disk = %path.display(), seconds = LOCK_WAIT.as_secs(),
+                "the disk is in use; waiting, in case its last owner was killed and is still ending"
+            );
+        }
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if since.elapsed() < LOCK_WAIT => thread::sleep(LOCK_POLL),

@@ -11,6 +11,7 @@ use host::{DiskSpec, HostError, IoEngine};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 use store::{Io, IoFault, IoKind, IoToken};
 
 const BLOCKS: u64 = 64;
@@ -146,12 +147,32 @@ fn a_disk_cut_short_under_way_is_a_fault_that_names_it() {
 fn a_disk_has_one_owner() {
     let folder = folder();
     let first = DiskFile::create(&spec(folder.path())).unwrap();
-    for second in [DiskFile::open(&spec(folder.path())), DiskFile::create(&spec(folder.path()))] {
+    let (open, create) = (|| DiskFile::open(&spec(folder.path())), || DiskFile::create(&spec(folder.path())));
+    // Each waits for an owner that may be ending.
+    let both = std::thread::scope(|scope| {
+        let both = [scope.spawn(open), scope.spawn(create)];
+        both.map(|second| second.join().unwrap())
+    });
+    for second in both {
         let Err(HostError::Disk { path, why }) = second else { panic!("opened twice") };
         assert!(path == spec(folder.path()).path && why.contains("in use"), "{why}");
     }
     drop(first);
     DiskFile::open(&spec(folder.path())).unwrap();
+}
+
+/// A killed owner that is still ending lets go after seconds, on a loaded machine.
+#[test]
+fn a_disk_is_waited_for_while_its_owner_ends() {
+    let folder = folder();
+    let first = DiskFile::create(&spec(folder.path())).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(3));
+            drop(first);
+        });
+        DiskFile::open(&spec(folder.path())).unwrap();
+    });
 }
 
 #[test]
