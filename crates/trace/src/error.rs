@@ -165,6 +165,9 @@ pub enum Fault {
         /// A further way out.
         more: &'static str,
     },
+    /// Nothing at all, or nothing but empty lines and remarks.
+    #[error("it is empty: there is no request in it")]
+    Empty,
     /// No format known to us.
     #[error("this looks like none of the formats known; name one with --format: {formats}")]
     Unknown { formats: String },

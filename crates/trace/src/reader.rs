@@ -156,7 +156,7 @@ impl Reader {
             }
         }
         let format = options.format.or_else(|| Format::detect(input.held(), input.is_end()));
-        let format = format.ok_or_else(|| failed(Fault::Unknown { formats: format::names() }))?;
+        let format = format.ok_or_else(|| failed(format::unknown(input.held(), input.is_end())))?;
         let order = options.order.unwrap_or(format.0.order);
         let context = Context::new(format.0, options.unit_ns, options.is_negative_allowed);
         Ok(Reader {

@@ -125,6 +125,16 @@ fn header_of(head: &Head<'_>) -> Option<Vec<Column>> {
     check(&columns).is_ok().then_some(columns)
 }
 
+/// What a first line lacks that names columns, but not all that a request needs.
+pub(super) fn lacking(head: &Head<'_>) -> Option<Fault> {
+    let columns: Vec<Column> = columns(head.lines().next()?).into_iter().map(|(_, column)| column).collect();
+    let known = columns.iter().filter(|column| **column != Column::Other).count();
+    (known >= KNOWN_MIN).then(|| check(&columns).err()).flatten()
+}
+
+/// A line with so many names of columns is meant as a header.
+const KNOWN_MIN: usize = 2;
+
 fn check(columns: &[Column]) -> Result<(), Fault> {
     let has = |wanted: &[Column]| columns.iter().any(|column| wanted.contains(column));
     let needed: [(&[Column], &str); 3] = [

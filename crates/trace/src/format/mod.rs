@@ -100,6 +100,15 @@ pub fn names() -> String {
     Format::all().map(|format| format.name()).collect::<Vec<_>>().join(", ")
 }
 
+/// Why no format reads a file that begins with `head`, as well as that can be told.
+pub(crate) fn unknown(head: &[u8], is_whole: bool) -> Fault {
+    let head = Head { bytes: head, is_whole };
+    if is_whole && head.lines().next().is_none() {
+        return Fault::Empty;
+    }
+    columns::lacking(&head).unwrap_or_else(|| Fault::Unknown { formats: names() })
+}
+
 /// A format as its file describes it.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,

@@ -48,6 +48,16 @@ fn a_good_one_is_read() {
 }
 
 #[test]
+fn a_beginning_that_no_format_has_says_what_is_missing() {
+    let usual = Options::default;
+    assert!(matches!(refused(b"", usual(), &["empty"]).fault(), Fault::Empty));
+    refused(b"\n# nothing\n\n", usual(), &["empty"]);
+    refused(b"timestamp,op,lba\n0.1,r,100\n", usual(), &["names the columns", "count, sectors", "size"]);
+    refused(b"time_ms,size,offset\n0.1,512,100\n", usual(), &["op, operation, type or rw"]);
+    refused(b"one,two,three\n1,2,3\n", usual(), &["none of the formats", "--format"]);
+}
+
+#[test]
 fn fields_that_make_no_sense_are_named_with_their_line() {
     let cases: &[(&[u8], &[&str])] = &[
         (b"0,x,4096,r,0.5\n", &["line 2", "`LBA`", "`x`"]),
