@@ -72,6 +72,15 @@ impl Row {
         self
     }
 
+    /// With another cell of that name.
+    #[must_use]
+    pub fn replaced(mut self, name: &str, cell: impl Into<Cell>) -> Row {
+        if let Some((_, old)) = self.0.iter_mut().find(|(known, _)| known == name) {
+            *old = cell.into();
+        }
+        self
+    }
+
     /// All cells in order.
     pub fn cells(&self) -> impl Iterator<Item = (&str, &Cell)> {
         self.0.iter().map(|(name, cell)| (name.as_str(), cell))
@@ -113,10 +122,9 @@ impl Serialize for Row {
 pub fn merge(rows: &[&Row]) -> Row {
     let first = rows[0];
     let merged = first.0.iter().enumerate().map(|(at, (name, cell))| {
-        let Cell::Number(..) = cell else { return (name.clone(), cell.clone()) };
-        let values: Vec<f64> =
-            rows.iter().map(|row| row.0[at].1.number().expect("a number in every seed")).collect();
-        (name.clone(), merged_number(&values))
+        // A figure that some seed has nothing for is that of the others.
+        let values: Vec<f64> = rows.iter().filter_map(|row| row.0[at].1.number()).collect();
+        (name.clone(), if values.is_empty() { cell.clone() } else { merged_number(&values) })
     });
     Row(merged.collect())
 }

@@ -79,6 +79,11 @@ pub struct System {
     pub drives: String,
 }
 
+/// An open loop of which less than this share is answered is one that the cluster cannot serve.
+const SERVED_MIN: f64 = 0.9;
+/// A short run has fewer requests by chance: so many standard deviations of their number are one.
+const CHANCE: f64 = 4.0;
+
 /// Stands between the names of drives that differ.
 pub const DRIVES_BETWEEN: &str = "; ";
 
@@ -118,11 +123,23 @@ impl System {
             ));
         }
         notes.extend(self.load.beyond(measured.wrapped)?);
+        notes.extend(self.load.unserved(measured.requests_per_second(), measured.answered.requests));
+        notes.extend(idle_bricks(&self.cluster));
         let requests = core::mem::take(&mut measured.requests);
         let mut sample = sample(&measured);
         sample.series.extend(over_time(&windows));
         Ok((Sample { notes, ..sample }, requests))
     }
+}
+
+/// What is to be said when groups leave some bricks over.
+fn idle_bricks(cluster: &Cluster) -> Option<String> {
+    let (bricks, groups) = (cluster.bricks.len(), &cluster.groups.0);
+    let in_groups = groups.iter().map(Vec::len).sum();
+    let (idle, size) = (bricks.saturating_sub(in_groups), groups.first()?.len());
+    (idle > 0).then(|| {
+        format!("{bricks} bricks are no multiple of the {size} of a group: {idle} of them are in none, and serve nothing.")
+    })
 }
 
 /// What clients saw from interval to interval, without the last one, which ends with the load.
@@ -246,6 +263,18 @@ impl Load {
             return Err(format!("{beyond}: give larger disks, more bricks, or beyond = \"wrap\""));
         }
         Ok(Some(format!("{beyond}, where addresses begin anew.")))
+    }
+
+    /// What is to be said when an open loop asks for more than is answered.
+    fn unserved(&self, answered: f64, requests: u64) -> Option<String> {
+        let Load::Open { per_second, .. } = self else { return None };
+        let served_min = SERVED_MIN.min(1.0 - CHANCE / (requests as f64).sqrt());
+        (answered < per_second * served_min).then(|| {
+            format!(
+                "{per_second:.0} requests a second were offered, and {answered:.0} answered: no cluster of this kind can serve so \
+                 many, and response times grow as long as the load lasts."
+            )
+        })
     }
 
     /// The requests from the beginning, of a cluster of so many replica groups; see [`Stream::open`].

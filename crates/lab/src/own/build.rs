@@ -36,6 +36,13 @@ pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) 
     cluster.hosts = form.processors.as_ref().map(|said| hosts(source, folder, said)).transpose()?;
     cluster.validate().map_err(|error| source.wrong("cluster", error))?;
     let layout = conditions(source, form)?.layout;
+    if let Some(layout) = layout.filter(|layout| u32::from(layout.width()) != form.cluster.replicas) {
+        let (width, replicas) = (layout.width(), form.cluster.replicas);
+        let why = format!(
+            "{layout} needs groups of {width} bricks, and there are {replicas} in each: say replicas = {width}"
+        );
+        return Err(source.wrong("cluster.replicas", why));
+    }
     let least = cluster.bricks.iter().map(BrickSpec::data_sectors).min().unwrap_or(0);
     let room = Room {
         sectors: least * layout.map_or(1, |layout| u64::from(layout.data())),

@@ -144,7 +144,33 @@ impl Experiment for Own {
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {
         let figures: Vec<&str> = self.form.show.figures.iter().map(String::as_str).collect();
-        runs.rows(&figures)
+        let rows = runs.rows(&figures);
+        // Without a write there is none that could have taken long or short.
+        let is_none = |row: &Row, figure: &str| row.get(figure).and_then(Cell::number) == Some(0.0);
+        let of_writes =
+            |figure: &&str| figure.starts_with("write_response") || figure.starts_with("read_response");
+        let none: Vec<&str> = figures
+            .into_iter()
+            .filter(of_writes)
+            .filter(|figure| rows.iter().all(|row| is_none(row, figure)))
+            .collect();
+        rows.into_iter()
+            .map(|row| none.iter().fold(row, |row, figure| row.replaced(figure, "none")))
+            .collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let free = self.form.drive.is_none().then(|| {
+            let processors = self.form.processors.is_none().then_some(
+                "Processors take no time: [processors] gives them the costs that `brickwork lab calibrate` measures.",
+            );
+            let journals = (self.form.brick.journal_bytes > 0).then_some(
+                "Journals take no time, as if they were in non-volatile memory: with brick.journal_bytes = 0 a disk has each \
+                 write before it is acknowledged.",
+            );
+            [processors, journals]
+        });
+        free.into_iter().flatten().flatten().map(str::to_owned).collect()
     }
 
     fn claims(&self, _: &Table) -> Vec<Claim> {

@@ -42,6 +42,36 @@ fn all_combinations_are_run_in_the_order_of_the_file() {
     assert!(samples[0].iter().all(|sample| sample.value("throughput_iops") > 10.0));
 }
 
+/// What is said of a run of this text, and what its table has for this figure.
+fn notes_and_figure(text: &str, figure: &str) -> (String, String) {
+    let own = parse(Path::new("mine.toml"), text).expect("it makes sense");
+    let options = crate::outcome::Options { seed: 1, seeds: 2, scale: Scale::Full, sensitivity: false };
+    let runner = Runner { jobs: 2, kept_in: None, build: String::new(), recorder: None, on_point: &|| () };
+    let outcome = crate::outcome::run(&own, &own.parameters(), &options, &runner).expect("it runs");
+    let shown = outcome.rows[0].get(figure).map_or(String::new(), Cell::text);
+    (outcome.notes.join("\n"), shown)
+}
+
+#[test]
+fn what_a_table_does_not_show_is_said_beside_it() {
+    let plain = "title = \"t\"\n[workload]\nkind = \"open\"\nper_second = PER_SECOND\n[length]\nwarm_up = 10\nrequests = 500\n\
+                 [show]\nfigures = [\"write_response_p99_ms\"]\n";
+    let (notes, writes) = notes_and_figure(&plain.replace("PER_SECOND", "3000"), "write_response_p99_ms");
+    assert!(notes.contains("3000 requests a second were offered") && notes.contains("answered"), "{notes}");
+    assert!(notes.contains("Processors take no time") && notes.contains("Journals take no time"), "{notes}");
+    assert_eq!(writes, "none", "reads alone have no slowest write");
+    let served = plain.replace("PER_SECOND", "20").replace("[show]", "[cluster]\nbricks = 5\n[show]");
+    let (notes, _) = notes_and_figure(&served, "write_response_p99_ms");
+    assert!(!notes.contains("offered") && notes.contains("2 of them are in none"), "{notes}");
+}
+
+#[test]
+fn a_layout_without_its_number_of_bricks_names_the_field() {
+    let parity = TEXT.replace("bricks = 2\nreplicas = 2", "bricks = 5\nlayout = \"raid5-4+1\"");
+    let said = error(&parity);
+    assert!(said.contains("cluster.replicas") && said.contains("say replicas = 5"), "{said}");
+}
+
 #[test]
 fn without_a_journal_a_write_takes_as_long_as_its_disk() {
     let text = with_workload("kind = \"closed\"\noutstanding = 1\nmix.reads = 0").replacen(
@@ -278,7 +308,13 @@ fn what_is_odd_about_a_trace_is_noted_once_and_its_unit_can_be_said() {
     let large = FLASH.replace("100000", "200000");
     let files = [("flash.toml", FLASH), ("large.toml", &large), ("t.spc", trace)];
     let run = outcome(&files, text).unwrap();
-    let expected = ["no newline", "out of order", "brick.disk flash.toml: 25% of the requests lie beyond"];
+    let expected = [
+        "Processors take no time",
+        "Journals take no time",
+        "no newline",
+        "out of order",
+        "brick.disk flash.toml: 25% of the requests lie beyond",
+    ];
     assert_eq!(run.notes.len(), expected.len(), "{:?}", run.notes);
     for (note, expected) in run.notes.iter().zip(expected) {
         assert!(note.contains(expected), "{note}");
