@@ -60,7 +60,7 @@ pub enum Verb {
     /// Run a brick (a storage server); create one (`brick init`); list or evict bricks
     Brick(brick::Args),
     /// Run a gateway (NBD in front of the bricks), or create one (`gateway init`)
-    Gateway(gateway::Args),
+    Gateway(Box<gateway::Args>),
     /// Create a client: the configuration for `attach`, `volume` and `status`
     Client(client::Args),
     /// Serve a volume on a unix socket of this machine, through any live gateway
@@ -147,7 +147,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Cluster(args) => cluster::run(global, args).map(done),
         Verb::Directory(args) => directory::run(global, args),
         Verb::Brick(args) => brick::run(global, args),
-        Verb::Gateway(args) => gateway::run(global, args).map(done),
+        Verb::Gateway(args) => gateway::run(global, *args).map(done),
         Verb::Client(args) => client::run(global, args).map(done),
         Verb::Attach(args) => attach::run(global, args).map(done),
         Verb::Volume(args) => volume::run(global, args).map(done),

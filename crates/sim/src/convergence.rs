@@ -6,10 +6,8 @@ use crate::units::{MS, SECOND};
 use crate::world::{Node, World};
 use base::{BrickId, GatewayId, NodeId};
 use std::collections::BTreeSet;
-use wire::directory::{
-    AdminReply, BrickEntry, BrickStatus, ClusterStatus, LostBlocks, ScrubStatus, VolumeStatus,
-};
-use wire::{AdminError, AdminRequest};
+use wire::directory::{BrickEntry, BrickStatus, ClusterStatus, LostBlocks, ScrubStatus, VolumeStatus};
+use wire::{AdminError, AdminReply, AdminRequest};
 
 /// After healing, all groups are redundant within this time.
 const REDUNDANT_NS: u64 = 120 * SECOND;

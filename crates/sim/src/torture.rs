@@ -14,8 +14,7 @@ use proto::counters::Counter;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
-use wire::directory::AdminReply;
-use wire::{AdminError, AdminRequest, Message, Packet};
+use wire::{AdminError, AdminReply, AdminRequest, Message, Packet};
 
 /// After healing, every request is answered within this time.
 const LIVE_NS: u64 = 40 * SECOND;

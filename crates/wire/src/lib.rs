@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: sockets, retries, state. A [`Packet`] is a plain value.
 
+pub mod admin;
 pub mod choice;
 pub mod codec;
 pub mod directory;
@@ -24,12 +25,13 @@ pub mod version;
 pub mod view;
 pub mod write;
 
+pub use admin::{AdminError, AdminReply, AdminRequest};
 pub use choice::UnknownName;
 pub use codec::{DecodeError, Reader, Wire, Writer};
 pub use directory::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, DISK_FULL, Durability,
-    Family, GatewayStatus, GroupProgress, GroupState, Health, JournalReport, LostBlocks, Observed, OpenCount,
-    Orders, Rot, Run, ScrubStatus, SlowEntry, Space, Standing, StoreFailure, VolumeInfo, VolumeMap,
+    BrickStatus, Care, CatchUp, ClusterStatus, DISK_FULL, Durability, Family, GatewayStatus, GroupProgress,
+    GroupState, Health, JournalReport, LostBlocks, Observed, OpenCount, Orders, Rot, Run, ScrubStatus,
+    SlowEntry, Space, Standing, StoreFailure, VolumeInfo, VolumeMap,
 };
 pub use index::{
     Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, SegmentSpan, Share,

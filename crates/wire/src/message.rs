@@ -3,10 +3,8 @@
 //! Any message may be lost, repeated or overtaken; whoever asks asks again, and every answer names the question by
 //! its `operation` number. Content travels beside the message, in the [`Packet`].
 
-use crate::directory::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, OpenCount, Orders,
-    VolumeInfo, VolumeMap,
-};
+use crate::admin::{AdminError, AdminReply, AdminRequest};
+use crate::directory::{BrickStatus, Family, GroupState, Observed, OpenCount, Orders, VolumeInfo, VolumeMap};
 use crate::protocol::{LINKS, VERSIONS};
 use crate::{
     BrickPlace, Change, Completion, Decision, DecodeError, Fate, FragmentId, FragmentOutcome, GroupView,

@@ -225,7 +225,7 @@ impl Brick {
         }
         self.membership.lease.on_heartbeat_sent(now);
         self.note_disks(fx);
-        if let Some(note) = self.membership.time.to_note(now) {
+        if let Some(note) = self.membership.time.take_note(now) {
             self.put_note(note, Note::Time, fx);
         }
         for (failed, what) in core::mem::take(&mut self.membership.unnoted) {

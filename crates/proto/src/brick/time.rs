@@ -46,7 +46,7 @@ impl BrickTime {
     }
 
     /// The note that is to be written now, if one is due.
-    pub(super) fn to_note(&mut self, now: Time) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    pub(super) fn take_note(&mut self, now: Time) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
         let clock = self.clock.as_ref().filter(|_| now >= self.next_note)?;
         self.next_note = now + NOTED_EVERY;
         Some((TIME_KEY.to_vec(), Some(clock.time(now).to_bytes())))
@@ -63,10 +63,10 @@ mod tests {
     fn a_restart_goes_on_from_the_note_and_refuses_what_is_far_ahead() {
         let now = Time(1_796_000_000_000_000_000);
         let mut time = BrickTime::recover(&[], now);
-        assert_eq!((time.to_note(now), time.stamps_until(now)), (None, ClusterTime::LAST));
+        assert_eq!((time.take_note(now), time.stamps_until(now)), (None, ClusterTime::LAST));
         time.hear(now, ClusterTime::FIRST);
-        let (key, value) = time.to_note(now).expect("at once");
-        assert_eq!(time.to_note(now + HOUR / 60), None);
+        let (key, value) = time.take_note(now).expect("at once");
+        assert_eq!(time.take_note(now + HOUR / 60), None);
         let later = now + 1000 * HOUR;
         let again = BrickTime::recover(&[(key, value.expect("a value"))], later);
         assert_eq!(again.time(later), ClusterTime::FIRST);

@@ -71,7 +71,7 @@ impl Cluster {
 
     /// Notes what time it is, every few minutes.
     pub(super) fn note_time(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
-        if let Some(time) = self.time.to_note(now) {
+        if let Some(time) = self.time.take_note(now) {
             self.records.time = Some(time);
             let put = self.records.put_time();
             self.put(vec![put], Vec::new(), fx);

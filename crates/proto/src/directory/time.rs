@@ -59,7 +59,7 @@ impl Timekeeper {
     }
 
     /// What is to be noted in the store now, if that is due.
-    pub(super) fn to_note(&mut self, now: Time) -> Option<TimeRecord> {
+    pub(super) fn take_note(&mut self, now: Time) -> Option<TimeRecord> {
         if now < self.next_note {
             return None;
         }
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn it_is_noted_at_once_and_every_few_minutes() {
         let mut keeper = Timekeeper::new(TODAY, TimeRecord::begins_at(ClusterTime::FIRST));
-        assert_eq!(keeper.to_note(TODAY), Some(TimeRecord::begins_at(ClusterTime::FIRST)));
-        assert_eq!(keeper.to_note(TODAY + HOUR / 60), None);
-        let later = keeper.to_note(TODAY + HOUR).expect("an hour later");
+        assert_eq!(keeper.take_note(TODAY), Some(TimeRecord::begins_at(ClusterTime::FIRST)));
+        assert_eq!(keeper.take_note(TODAY + HOUR / 60), None);
+        let later = keeper.take_note(TODAY + HOUR).expect("an hour later");
         assert_eq!((later.time, later.counted), (ClusterTime::FIRST + HOUR, ClusterTime::ticks(HOUR)));
     }
 }

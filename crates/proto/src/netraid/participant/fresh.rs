@@ -51,7 +51,9 @@ impl Fresh {
         self.order.push_back(id);
         while self.order.len() > FRESH_MAX {
             let oldest = self.order.pop_front();
-            oldest.into_iter().for_each(|oldest| drop(self.forget(oldest)));
+            if let Some(oldest) = oldest {
+                let _ = self.forget(oldest);
+            }
         }
     }
 
