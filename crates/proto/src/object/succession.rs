@@ -114,7 +114,7 @@ mod tests {
     fn what_an_object_holds_stays() {
         let places = [(0, 1), (1, 4)];
         let sound = segment(7, &places);
-        let before = of(&[sound.clone()]);
+        let before = of(std::slice::from_ref(&sound));
         let other = |other: SegmentRecord| !may(&before, &of(&[other]));
         assert!(other(SegmentRecord { bytes: 8, ..sound.clone() }));
         assert!(other(SegmentRecord { checksum: Some(1), ..sound.clone() }));

@@ -48,7 +48,7 @@ fn a_row_is_sent_when_its_parity_is_computed_and_under_a_stamp_of_then() {
     let mut script = script();
     script.begin(row());
     assert!(script.asked().is_empty(), "the parity is not there yet");
-    let (now, seen) = (script.coordinator.now(), Stamp(ClusterTime::FIRST.0 + 1_000_000 << 14));
+    let (now, seen) = (script.coordinator.now(), Stamp((ClusterTime::FIRST.0 + 1_000_000) << 14));
     script.coordinator.shared().stamps.see(now, seen);
     script.compute();
     let asked = script.asked();
