@@ -542,6 +542,8 @@ impl Peers {
             return true;
         }
         let standing = match peer {
+            // Clients that fill their places keep no operator out.
+            NodeId::Client(client) if client.is_operator() => Standing::Member,
             NodeId::Client(_) => Standing::Client,
             NodeId::Directory | NodeId::Brick(_) | NodeId::Gateway(_) => Standing::Member,
         };

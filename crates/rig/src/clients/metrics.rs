@@ -22,6 +22,8 @@ pub(super) fn promtool(binary: &Path) -> Result<()> {
     // Disks tell how many places they have while streams share them.
     cluster.admin(&["stream", "create", "gold"])?;
     cluster.admin(&["stream", "places", "4"])?;
+    // Nothing rare happens in a quiet cluster; that a scrub has ended is counted among it.
+    cluster.admin(&["scrub"])?;
     let (config, port) = (cluster.dir.join("attach.toml"), free_port()?);
     let own = std::fs::read_to_string(cluster.client_config())?;
     std::fs::write(&config, format!("metrics = \"127.0.0.1:{port}\"\n{own}"))?;

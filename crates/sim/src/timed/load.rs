@@ -384,6 +384,10 @@ impl Load {
     /// A request is answered. The group in which a slot is free now.
     fn on_answer(&mut self, now: Time, tag: u64) -> Option<u32> {
         let Answered { record, free } = self.requests.on_answer(now, tag)?;
+        // Several may come at the moment at which the last one is counted.
+        if self.progress.is_over {
+            return free;
+        }
         let (response_ns, grain) = (record.response_ns(), self.arrivals.grain);
         let bytes = grain.blocks(record.count) * grain.block_bytes();
         self.record.windows.add(now, response_ns);

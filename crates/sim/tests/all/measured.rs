@@ -180,8 +180,9 @@ fn one_cache_and_caches_that_keep_a_block_once_hit_as_often() {
         // Whole blocks: what lies across two of them may be in two memories, and in none as a whole.
         let mut draw = model::Draw::new(1);
         let block = move |at: u64| {
-            let blocks = if draw.percent(90) { 3_000 } else { 2_000_000 };
-            let block = draw.below(blocks);
+            // What is hot lies scattered: LARD gives each MiB to whoever is idle when it is first asked for, which shares a dozen of them
+            // out evenly or not, as it happens, and hundreds evenly.
+            let block = if draw.percent(90) { draw.below(3_000) * 64 } else { draw.below(2_000_000) };
             Arrival { at: Time(at * 1_500_000), sector: block * 8, count: 8, is_write: draw.percent(30) }
         };
         let workload = Workload::Stream(Box::new((0..24_000).map(block)));

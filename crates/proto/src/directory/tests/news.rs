@@ -68,7 +68,7 @@ fn an_eviction_names_who_asked_and_what_follows() {
     stage.ask(AdminRequest::EvictBrick { brick: gone }).expect("two copies are left");
     stage.run(6000);
     let lines = stage.lines();
-    assert_eq!(lines[0], format!("{gone} is evicted: client-1 asked for it"));
+    assert_eq!(lines[0], format!("{gone} is evicted: {ADMIN} asked for it"));
     assert_eq!(lines[1], format!("{gone} is left out of 1 group: it is evicted"));
     assert!(lines[2].ends_with(&format!("takes the place of {gone} in 1 group and catches up")), "{lines:?}");
     stage.ask(AdminRequest::ReadmitBrick { brick: gone }).expect("it may come back");
