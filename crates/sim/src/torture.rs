@@ -105,6 +105,17 @@ fn summary(faults: &BTreeMap<Incident, u64>, reached: &Reached) -> BTreeMap<Stri
     figures.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
+/// No disk of the torture is put back from an older copy, and none lies about its syncs: none may be taken for an old one.
+fn check_old_disks(count: u64) -> Result<(), Violation> {
+    match count {
+        0 => Ok(()),
+        _ => Err(Violation::new(
+            "old disk",
+            format!("{count} bricks were taken for ones with an older copy of a disk"),
+        )),
+    }
+}
+
 impl World {
     fn live_through(&mut self) {
         let verdict = self.set_up();
@@ -308,6 +319,7 @@ impl World {
         let reached = self.reached();
         let far_ahead = reached.get(Rare::Machine(Counter::StampFarAheadOfTheClusterRefused));
         self.judge(progress::check_far_ahead(far_ahead));
+        self.judge(check_old_disks(reached.get(Rare::Machine(Counter::BrickCameWithAnOldDisk))));
         let mut answers: BTreeMap<String, u64> = owned(self.workload.answers());
         answers.extend(self.segments.iter().flat_map(|segments| owned(segments.counts())));
         answers.extend(self.named.iter().flat_map(|named| owned(named.counts())));

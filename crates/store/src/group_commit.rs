@@ -68,6 +68,8 @@ pub(crate) struct Log {
     /// Notes in the journal whose answer waits for discards that are not: whoever has an answer takes all that it asked
     /// for before as durable.
     settling: Vec<Token>,
+    /// The end of the last durable group that says something new. A checkpoint says nothing new: one at the journal's end is dropped at recovery.
+    promised: u64,
     stats: JournalStats,
 }
 
@@ -80,6 +82,7 @@ impl Log {
             works: Works::default(),
             facts: Facts::new(journal.capacity()),
             barriers: Barriers::default(),
+            promised: journal.durable(),
             journal,
             group: None,
             is_blocked: false,
@@ -99,7 +102,7 @@ impl Log {
             used_bytes,
             capacity_bytes,
             head_bytes: self.journal.head(),
-            durable_bytes: self.journal.durable(),
+            durable_bytes: self.promised,
             ..self.stats
         }
     }
@@ -107,6 +110,7 @@ impl Log {
     /// Recovery ended at `head`: the next frame begins there, in the place of a torn one if there was one.
     pub(crate) fn resume_at(&mut self, head: u64, has_torn_tail: bool) {
         self.journal.resume_at(head);
+        self.promised = head;
         self.stats.found_bytes = head;
         self.stats.torn_tails = u64::from(has_torn_tail);
     }
@@ -313,6 +317,9 @@ impl Log {
     pub(crate) fn on_durable(&mut self) -> Vec<Item> {
         let group = self.group.take().expect("a group is in flight");
         self.journal.set_durable();
+        if !group.items.iter().any(|item| matches!(item, Item::Checkpoint)) {
+            self.promised = self.journal.durable();
+        }
         group.items
     }
 

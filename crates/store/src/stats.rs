@@ -51,7 +51,8 @@ pub struct JournalStats {
     pub found_bytes: u64,
     /// All bytes that were ever written to it, or are being written.
     pub head_bytes: u64,
-    /// What of the bytes that were ever written to it is on stable storage. It only grows, also from one opening to the next.
+    /// Up to where the bytes that were ever written to it are on stable storage, without a checkpoint at the end. It only grows, and the next
+    /// opening finds all of it.
     pub durable_bytes: u64,
 }
 

@@ -25,8 +25,8 @@ type Part = (RequestId, GroupId, u64);
 pub struct Progress {
     /// What each outstanding question of a gateway is about.
     asked: HashMap<(NodeId, u64), (Part, Stamp)>,
-    /// The stamps under which a part was refused for the clock.
-    refused: HashMap<Part, Vec<Stamp>>,
+    /// The stamps under which a part was refused for the clock, for each gateway through which its client tried.
+    refused: HashMap<(NodeId, Part), Vec<Stamp>>,
 }
 
 impl Progress {
@@ -39,17 +39,22 @@ impl Progress {
             }
             Message::Prepared { operation, outcome: PrepareOutcome::Late { newest }, .. } => {
                 let Some((part, stamp)) = self.asked.get(&(to, *operation)).copied() else { return Ok(()) };
-                self.on_late(part, stamp, *newest)
+                self.on_late((to, part), stamp, *newest)
             }
             _ => Ok(()),
         }
     }
 
-    fn on_late(&mut self, part: Part, stamp: Stamp, newest: Stamp) -> Result<(), Violation> {
+    fn on_late(
+        &mut self,
+        (gateway, part): (NodeId, Part),
+        stamp: Stamp,
+        newest: Stamp,
+    ) -> Result<(), Violation> {
         if newest.time().since(stamp.time()) < MEETING {
             return Ok(());
         }
-        let refused = self.refused.entry(part).or_default();
+        let refused = self.refused.entry((gateway, part)).or_default();
         if !refused.contains(&stamp) {
             refused.push(stamp);
         }
@@ -60,7 +65,7 @@ impl Progress {
         Err(Violation::new(
             NAME,
             format!(
-                "request {sequence} of {client}, in {group} from block {block} on, was refused under {refused:?}, the last time \
+                "request {sequence} of {client}, in {group} from block {block} on, was refused through {gateway} under {refused:?}, the last time \
                  for {newest:?}: its gateway draws no later stamps than it is told of"
             ),
         ))
