@@ -2,8 +2,9 @@
 //! say.
 //!
 //! Watches what goes over the wire. That two writers refuse each other is no fault: their stamps are milliseconds apart. A
-//! refusal is *for the clock* where the stamp that was there first is later by more than that; of these a part of a request may
-//! meet a few, since several members may know several later stamps.
+//! refusal is *for the clock* where the stamp that was there first is later by more than that although its write was sent earlier (a
+//! write that waits for seconds may be overtaken by whoever comes meanwhile); of these a part of a request may meet a few, since
+//! several members may know several later stamps.
 
 use super::Violation;
 use base::{GroupId, HashMap, NodeId, RequestId, Stamp};
@@ -27,6 +28,8 @@ pub struct Progress {
     asked: HashMap<(NodeId, u64), (Part, Stamp)>,
     /// The stamps under which a part was refused for the clock, for each gateway through which its client tried.
     refused: HashMap<(NodeId, Part), Vec<Stamp>>,
+    /// In which place each stamp was first sent.
+    sent: HashMap<Stamp, u64>,
 }
 
 impl Progress {
@@ -35,6 +38,8 @@ impl Progress {
         match message {
             Message::Prepare { operation, write, request, part, .. } => {
                 self.asked.insert((from, *operation), ((*request, write.group, *part), write.stamp));
+                let place = self.sent.len() as u64;
+                self.sent.entry(write.stamp).or_insert(place);
                 Ok(())
             }
             Message::Prepared { operation, outcome: PrepareOutcome::Late { newest }, .. } => {
@@ -51,7 +56,9 @@ impl Progress {
         stamp: Stamp,
         newest: Stamp,
     ) -> Result<(), Violation> {
-        if newest.time().since(stamp.time()) < MEETING {
+        // A stamp that was never sent to a brick is of the world before.
+        let overtaken = self.sent.get(&newest) > self.sent.get(&stamp);
+        if overtaken || newest.time().since(stamp.time()) < MEETING {
             return Ok(());
         }
         let refused = self.refused.entry((gateway, part)).or_default();
@@ -133,5 +140,21 @@ mod tests {
         let found = refused(REFUSALS_MAX as u64 + 1, hour, Duration::from_millis(50)).expect_err("too often");
         assert!(found.what.contains("draws no later stamps"), "{found}");
         assert_eq!(refused(20, at(Duration::from_millis(300)), Duration::from_millis(10)), Ok(()));
+    }
+
+    #[test]
+    fn who_is_overtaken_while_it_waits_is_not_refused_for_its_clock() {
+        let mut progress = Progress::default();
+        let mut clock = StampClock::new(1, ClusterClock::new(Time(0), ClusterTime::FIRST));
+        for attempt in 0..10 {
+            let now = Time(0) + Duration::from_secs(10) * attempt;
+            let (mine, overtaking) = (clock.draw(now), clock.draw(now + Duration::from_secs(5)));
+            let (mine_at, other_at) = (2 * u64::from(attempt), 2 * u64::from(attempt) + 1);
+            progress.watch(GATEWAY, BRICK, &prepare(mine_at, mine)).expect("no refusal");
+            progress.watch(GATEWAY, BRICK, &prepare(other_at, overtaking)).expect("no refusal");
+            let outcome = PrepareOutcome::Late { newest: overtaking };
+            let answer = Message::Prepared { operation: mine_at, outcome, wait: Wait::default() };
+            assert_eq!(progress.watch(BRICK, GATEWAY, &answer), Ok(()));
+        }
     }
 }
