@@ -71,6 +71,7 @@ pub enum PowerCut {
     TearSectors,
 }
 
+#[derive(Clone)]
 struct Version {
     write: u64,
     page: Bytes,
@@ -110,6 +111,18 @@ impl Disk {
             flights: BTreeMap::new(),
             next_ticket: 0,
             answered: 0,
+        }
+    }
+
+    /// Another disk with what this one would show after its process ended: what was answered, and nothing that is under way.
+    pub fn copy(&self) -> Disk {
+        Disk {
+            stable: self.stable.clone(),
+            volatile: self.volatile.clone(),
+            bad: self.bad.clone(),
+            spoiled: self.spoiled.clone(),
+            flights: BTreeMap::new(),
+            ..*self
         }
     }
 

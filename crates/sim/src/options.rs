@@ -281,13 +281,17 @@ impl Date {
     }
 }
 
-/// What is done with streams in a run: each a seed of draws of its own, so that runs without it are as they would be.
+/// What is done beside in a run: each a seed of draws of its own, so that runs without it are as they would be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Intrigues {
     /// One gateway lies about delays, and whoever comes in its place.
     pub(crate) lies: Option<u64>,
     /// An operator makes, changes and deletes streams.
     pub(crate) commands: Option<u64>,
+    /// Disks are copied while their brick runs, and put back later.
+    pub(crate) old_disks: bool,
+    /// The directory's store is copied, and put back later.
+    pub(crate) old_store: bool,
 }
 
 /// What the seed drew.
@@ -379,7 +383,11 @@ impl Shape {
             clocks: draw_clocks(seed, draw, is_skewed),
             turns: draw_turns(seed),
             shares: draw_shares(seed),
-            intrigues: if options.faults { draw_intrigues(seed) } else { Intrigues::default() },
+            intrigues: if options.faults {
+                draw_intrigues(seed, options.plant.as_deref())
+            } else {
+                Intrigues::default()
+            },
             faults: options.faults,
             objects: options.objects
                 || options.plant.as_deref().is_some_and(|plant| OF_OBJECTS.contains(&plant)),
@@ -529,12 +537,23 @@ fn draw_shares(seed: u64) -> Shares {
     (0..8).map(share).collect()
 }
 
+/// In so many of a hundred seeds old copies of disks are put back.
+const OLD_DISKS_PERCENT: u32 = 40;
+/// In so many the directory's store is put back from an older copy.
+const OLD_STORE_PERCENT: u32 = 25;
+
 /// In three of ten seeds an operator works on streams, and in half of these, and some others, a gateway lies about delays.
-fn draw_intrigues(seed: u64) -> Intrigues {
+fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
     let mut draw = Draw::new(seed ^ 0x6c69_6573);
     let commands = draw.percent(30).then(|| draw.bits());
     let lies = draw.percent(if commands.is_some() { 50 } else { 10 }).then(|| draw.bits());
-    Intrigues { lies, commands }
+    // Whoever is to be found must have happened.
+    let is_planted = |name| plant == Some(name);
+    let old_disks =
+        Draw::new(seed ^ 0x6469_736b).percent(OLD_DISKS_PERCENT) || is_planted("old_disk_unnoticed");
+    let old_store =
+        Draw::new(seed ^ 0x7374_6f72).percent(OLD_STORE_PERCENT) || is_planted("old_store_unnoticed");
+    Intrigues { lies, commands, old_disks, old_store }
 }
 
 /// Policies of a seed's volumes, drawn apart from all else. Half of them are one of those with the most to go wrong.

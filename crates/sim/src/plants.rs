@@ -2,8 +2,10 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 22] = [
+pub const NAMES: [&str; 24] = [
     "fencing_off",
+    "old_store_unnoticed",
+    "old_disk_unnoticed",
     "checksum_on_read_off",
     "journal_sync_off",
     "timestamp_check_off",
@@ -46,6 +48,8 @@ mod planted {
     fn plant_of(name: Option<&str>) -> Option<Plant> {
         Some(match name? {
             "fencing_off" => Plant::FencingOff,
+            "old_store_unnoticed" => Plant::OldStoreUnnoticed,
+            "old_disk_unnoticed" => Plant::OldDiskUnnoticed,
             "timestamp_check_off" => Plant::TimestampCheckOff,
             "later_stamps_unseen" => Plant::LaterStampsUnseen,
             "resync_skips_a_block" => Plant::ResyncSkipsABlock,

@@ -44,6 +44,7 @@ impl Rare {
 pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::AskedForPatienceByABrick),
     Rare::Machine(Counter::BaseOfAPatchHadChanged),
+    Rare::Machine(Counter::BrickCameWithAnOldDisk),
     Rare::Machine(Counter::BrickCameWithOtherDisks),
     Rare::Machine(Counter::BrickCaughtUpAndBecameCurrent),
     Rare::Machine(Counter::CancelCrossedItsAnswer),

@@ -105,15 +105,15 @@ fn summary(faults: &BTreeMap<Incident, u64>, reached: &Reached) -> BTreeMap<Stri
     figures.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
-/// No disk of the torture is put back from an older copy, and none lies about its syncs: none may be taken for an old one.
-fn check_old_disks(count: u64) -> Result<(), Violation> {
-    match count {
-        0 => Ok(()),
-        _ => Err(Violation::new(
-            "old disk",
-            format!("{count} bricks were taken for ones with an older copy of a disk"),
-        )),
+/// No disk of the torture lies about its syncs: where none was put back from an older copy none may be taken for an old one.
+fn check_old_disks(taken_for_old: u64, put_back: u64) -> Result<(), Violation> {
+    if taken_for_old == 0 || put_back > 0 {
+        return Ok(());
     }
+    Err(Violation::new(
+        "old disk",
+        format!("{taken_for_old} bricks were taken for ones with an older copy of a disk, and none was put back"),
+    ))
 }
 
 impl World {
@@ -319,7 +319,9 @@ impl World {
         let reached = self.reached();
         let far_ahead = reached.get(Rare::Machine(Counter::StampFarAheadOfTheClusterRefused));
         self.judge(progress::check_far_ahead(far_ahead));
-        self.judge(check_old_disks(reached.get(Rare::Machine(Counter::BrickCameWithAnOldDisk))));
+        let put_back = self.faults.counts().get(&Incident::OldDisksPutBack).copied().unwrap_or_default();
+        let taken_for_old = reached.get(Rare::Machine(Counter::BrickCameWithAnOldDisk));
+        self.judge(check_old_disks(taken_for_old, put_back));
         let mut answers: BTreeMap<String, u64> = owned(self.workload.answers());
         answers.extend(self.segments.iter().flat_map(|segments| owned(segments.counts())));
         answers.extend(self.named.iter().flat_map(|named| owned(named.counts())));

@@ -50,6 +50,8 @@ impl World {
             Fault::LateBrick(node) => drop(self.faults.late.remove(&node)),
             Fault::Noise => self.physics.net_mut().set_config(LinkConfig::CLEAN),
             Fault::Rot => self.ask_for_scrub(),
+            Fault::StoreCopied => self.exchange_store(),
+            Fault::Copied { is_stored } => self.put_back(is_stored),
         }
     }
 
@@ -94,6 +96,8 @@ impl World {
             Trouble::Reset => self.reset_one(),
             Trouble::Rot => self.rot(),
             Trouble::SlowBrick => self.slow_brick(),
+            Trouble::OldDisks => self.copy_disks(),
+            Trouble::OldStore => self.copy_store(),
         }
     }
 

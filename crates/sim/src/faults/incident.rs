@@ -17,6 +17,8 @@ base::named! {
         DisksExchanged: "disks exchanged",
         GatewaysKilled: "gateways killed",
         NoisyNetworks: "noisy networks",
+        OldDisksPutBack: "old disks put back",
+        OldStoresPutBack: "old stores of the directory put back",
         OneWayPartitions: "one-way partitions",
         PacketsLost: "packets lost",
         PacketsReordered: "packets reordered",

@@ -13,6 +13,8 @@ mod incident;
 mod lies;
 mod network;
 mod nodes;
+mod old_disks;
+mod old_store;
 mod rot;
 mod tolerance;
 
@@ -24,6 +26,8 @@ pub(crate) use incident::Incident;
 use lies::Liar;
 use model::Draw;
 use model::link::Arrivals;
+use old_disks::Copy;
+use old_store::Kept;
 use std::collections::BTreeMap;
 
 /// A fault that ends by itself.
@@ -39,6 +43,13 @@ pub(crate) enum Fault {
     Noise,
     /// Blocks rotted, and nobody has looked for them yet.
     Rot,
+    /// A copy of the directory's store was taken, and is put back, or the newest one is.
+    StoreCopied,
+    /// A copy of a brick's disks was taken, and is put back.
+    Copied {
+        /// Whether the directory has had time to store how far the disks were.
+        is_stored: bool,
+    },
 }
 
 /// Draws faults and keeps count.
@@ -61,6 +72,10 @@ pub(crate) struct Faults {
     hindered_ns: u64,
     /// The brick that crashes in the middle of its next write.
     armed: Option<usize>,
+    /// Disks that were copied, and are to be put back.
+    copy: Option<Copy>,
+    /// The directory's store that was copied, or put aside for an older one.
+    store: Option<Kept>,
     /// No further fault before.
     quiet_until_ns: u64,
     /// Who lies about delays.
@@ -84,6 +99,8 @@ enum Trouble {
     Reset,
     Rot,
     SlowBrick,
+    OldDisks,
+    OldStore,
 }
 
 /// Each kind, and in how many of a hundred seeds it may happen.
@@ -108,6 +125,13 @@ impl Faults {
     pub(crate) fn new(mut draw: Draw, shape: &Shape) -> Faults {
         let kinds =
             KINDS.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(kind, _)| *kind).collect();
+        let mut kinds: Vec<Trouble> = kinds;
+        if shape.intrigues.old_disks {
+            kinds.push(Trouble::OldDisks);
+        }
+        if shape.intrigues.old_store {
+            kinds.push(Trouble::OldStore);
+        }
         let mut counts = BTreeMap::new();
         if shape.clocks.skew_ppm > 0 {
             counts.insert(Incident::SkewedClocks, u64::from(shape.bricks + shape.gateways + 1));
@@ -127,6 +151,8 @@ impl Faults {
             late: BTreeMap::new(),
             hindered_ns: 0,
             armed: None,
+            copy: None,
+            store: None,
             quiet_until_ns: 0,
             liar: shape.intrigues.lies.map(Liar::new),
         }

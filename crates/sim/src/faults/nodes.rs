@@ -244,7 +244,7 @@ impl World {
 
     /// Short outages, which a lease outlasts; longer ones, after which a member is left out; and long ones, after which
     /// its blocks are rebuilt onto another brick.
-    fn draw_outage_ns(&mut self) -> u64 {
+    pub(super) fn draw_outage_ns(&mut self) -> u64 {
         let long_ns = self.shape.upkeep.rebuild_after_s * SECOND;
         let draw = &mut self.faults.draw;
         let outage_ns = match draw.below(100) {

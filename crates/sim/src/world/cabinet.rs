@@ -15,6 +15,11 @@ pub(super) struct Cabinet {
 }
 
 impl Cabinet {
+    /// A store with this in it.
+    pub(super) fn holding(contents: Vec<(Vec<u8>, Vec<u8>)>) -> Cabinet {
+        Cabinet { contents: contents.into_iter().collect(), ..Cabinet::default() }
+    }
+
     /// What a directory that starts finds.
     pub(super) fn contents(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         self.contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect()

@@ -98,6 +98,16 @@ impl World {
         self.is_watched = false;
     }
 
+    /// What the directory's store holds.
+    pub(crate) fn store_contents(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.cabinet.contents()
+    }
+
+    /// The directory's store is another one, while the directory does not run.
+    pub(crate) fn set_store_contents(&mut self, contents: Vec<(Vec<u8>, Vec<u8>)>) {
+        self.cabinet = Cabinet::holding(contents);
+    }
+
     /// A world of that shape in which nobody runs yet.
     pub(crate) fn new(seed: u64, shape: Shape, trace: Trace) -> World {
         let mut draw = Draw::new(seed ^ 0x5eed_b41c);

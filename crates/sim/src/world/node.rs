@@ -196,6 +196,29 @@ impl Node {
         matches!(role, Some(Role::Directory(directory, _)) if directory.is_changing())
     }
 
+    /// Whether it is a directory whose store is older than what bricks know.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let role = self.process.as_ref().map(|process| &process.role);
+        matches!(role, Some(Role::Directory(directory, _)) if directory.is_outdated())
+    }
+
+    /// Of each disk of a running brick its identity, and where its journal ends: what is being written included.
+    pub(crate) fn journal_ends(&self) -> Vec<(u64, u64)> {
+        let Some(Role::Brick(brick, _)) = self.process.as_ref().map(|process| &process.role) else {
+            return Vec::new();
+        };
+        let stores = brick.stores().iter();
+        stores.filter_map(|store| Some((store.identity()?, store.stats().journal.head_bytes))).collect()
+    }
+
+    /// Whether it is a directory that has heard of a position of any of these disks of a brick behind that one.
+    pub(crate) fn knows_more(&self, brick: BrickId, mut disks: impl Iterator<Item = (u64, u64)>) -> bool {
+        let role = self.process.as_ref().map(|process| &process.role);
+        let Some(Role::Directory(directory, _)) = role else { return false };
+        let known = directory.journals(brick);
+        disks.any(|(disk, head)| known.iter().any(|of| of.disk == disk && of.durable > head))
+    }
+
     /// The segments of versions of which the disks have something.
     pub(crate) fn segments(&self) -> BTreeSet<(ObjectVersion, u64)> {
         let Some(Role::Brick(brick, _)) = self.process.as_ref().map(|process| &process.role) else {
