@@ -202,6 +202,7 @@ fn of_administration(request: &AdminRequest) -> Ways {
         | AdminRequest::Scrub
         | AdminRequest::AdmitBrick { .. }
         | AdminRequest::ForgetBrick { .. }
+        | AdminRequest::ForgetLost { .. }
         | AdminRequest::MayEvict { .. }
         | AdminRequest::CreateStream { .. }
         | AdminRequest::SetStream { .. }

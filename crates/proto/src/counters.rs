@@ -43,6 +43,7 @@ base::named! {
         FenceNotAnsweredForWantOfMemory: "fence not answered for want of memory",
         GatewayWasPaused: "gateway was paused",
         GroupLeft: "group left",
+        GroupWentOnWithoutBlocksThatAreLost: "group went on without blocks that are lost",
         GroupsForgottenWithADisk: "groups forgotten with a disk",
         HeartbeatOfABrickThatWasNeverAdmitted: "heartbeat of a brick that was never admitted",
         GroupsHeldBackForAnOldDisk: "groups held back for an old disk",

@@ -112,7 +112,9 @@ fn check_old_disks(taken_for_old: u64, put_back: u64) -> Result<(), Violation> {
     }
     Err(Violation::new(
         "old disk",
-        format!("{taken_for_old} bricks were taken for ones with an older copy of a disk, and none was put back"),
+        format!(
+            "{taken_for_old} bricks were taken for ones with an older copy of a disk, and none was put back"
+        ),
     ))
 }
 

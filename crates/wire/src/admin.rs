@@ -100,6 +100,10 @@ pub enum AdminRequest {
     ForgetBrick {
         brick: BrickId,
     },
+    /// What a volume lost for good, and what of it was not written again, reads as zeros from now on.
+    ForgetLost {
+        name: String,
+    },
     /// Lets an evicted brick take part again.
     ReadmitBrick {
         brick: BrickId,
@@ -191,7 +195,9 @@ impl AdminRequest {
             | AdminRequest::SetVolumeStream { .. }
             | AdminRequest::SetPlaces { .. } => Version(5),
             AdminRequest::SetBucketStream { .. } => Version(18),
-            AdminRequest::ForgetBrick { .. } | AdminRequest::MayEvict { .. } => Version(20),
+            AdminRequest::ForgetBrick { .. }
+            | AdminRequest::MayEvict { .. }
+            | AdminRequest::ForgetLost { .. } => Version(20),
             _ => Version::OLDEST,
         }
     }
@@ -272,7 +278,7 @@ wire_enum!(AdminRequest {
     21 => ListStreams,
     22 => SetVolumeStream { volume, stream },
     23 => SetPlaces { places }, 24 => SetBucketStream { bucket, stream },
-    30 => ForgetBrick { brick }, 31 => MayEvict { brick },
+    30 => ForgetBrick { brick }, 31 => MayEvict { brick }, 32 => ForgetLost { name },
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),

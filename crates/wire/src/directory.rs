@@ -346,6 +346,8 @@ pub struct GroupProgress {
     pub left: Vec<(GroupId, ViewNumber)>,
     /// Branches of deleted snapshots that have nothing left to give to their child here, by group.
     pub merged: Vec<(GroupId, VolumeId)>,
+    /// Groups of which it lost what it had of before, and nobody else has it.
+    pub bare: Vec<GroupId>,
 }
 
 /// What became of blocks that a brick, or a member that catches up from others, could not read.
@@ -478,6 +480,8 @@ pub struct VolumeStatus {
     pub unplaced: u32,
     /// The bricks for which groups that cannot serve wait.
     pub waits_for: Vec<BrickId>,
+    /// Groups of which members lost blocks for good that nobody else has.
+    pub lost: u32,
 }
 
 /// In the number of a read policy: what came with version 4 follows.
@@ -593,7 +597,7 @@ wire_struct!(BrickStatus {
     since 20: run
 });
 wire_struct!(Space { capacity_bytes, used_bytes, fullest_percent });
-wire_struct!(GroupProgress { catching_up, left, merged });
+wire_struct!(GroupProgress { catching_up, left, merged; since 20: bare });
 wire_struct!(Rot { lost, lost_blocks, repaired_blocks });
 wire_enum!(Durability { 0 => WriteThrough, 1 => WriteThenSync });
 wire_struct!(BrickEntry {
@@ -612,7 +616,7 @@ wire_struct!(OpenCount { volume, users });
 wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store });
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus {
-    volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for
+    volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for, lost
 });
 #[cfg(test)]
 mod tests {

@@ -391,6 +391,9 @@ pub enum Message {
         view: GroupView,
         commits: Vec<Decision>,
         aborts: Vec<Decision>,
+        /// Slots whose blocks of before are lost, where the directory knows: what such a member has no stamp of is not zeros
+        /// but lost, until it is written.
+        bare: Option<Slots>,
     },
     /// Done, durably.
     Activated {
@@ -776,7 +779,7 @@ wire_enum!(Message {
     23 => Fenced { group, number, doubts },
     24 => Resolve { group, number, writes },
     25 => Resolved { group, number, fates },
-    26 => Activate { view, commits, aborts },
+    26 => Activate { view, commits, aborts; since 20: bare },
     27 => Activated { group, number },
     28 => Recount,
     29 => Recounted { brick, known, groups, families; since 20: time },

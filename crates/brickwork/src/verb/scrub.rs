@@ -137,6 +137,8 @@ struct Outcome {
     /// Of all bricks; blocks for which there was no room in `lost` are counted here as well.
     lost_blocks: u64,
     lost: Vec<view::LostRange>,
+    /// Volumes that lost all that a disk had of them, which no scrub looks for.
+    bare: Vec<String>,
     /// Blocks, and the bricks that had no room to repair them.
     without_room: Vec<(u64, String)>,
     /// Bricks that hold blocks and were not there to be checked.
@@ -162,6 +164,7 @@ impl Outcome {
             repaired_blocks: sum(|brick| brick.status.scrub.repaired_blocks),
             lost_blocks: status.bricks.iter().map(|brick| brick.status.rot.lost_blocks).sum(),
             lost: view::lost_ranges(status),
+            bare: status.volumes.iter().filter(|of| of.lost > 0).map(|of| of.volume.name.clone()).collect(),
             without_room: without_room.filter(|(blocks, _)| *blocks > 0).collect(),
             missed: status.bricks.iter().filter(was_missed).map(|brick| brick.id.to_string()).collect(),
         }
@@ -169,7 +172,7 @@ impl Outcome {
 
     fn is_clean(&self) -> bool {
         let is_repaired = self.lost_blocks == 0 && self.lost.is_empty() && self.without_room.is_empty();
-        self.is_done && is_repaired && self.missed.is_empty()
+        self.is_done && is_repaired && self.bare.is_empty() && self.missed.is_empty()
     }
 
     fn print(&self, took: &str) {
@@ -187,6 +190,12 @@ impl Outcome {
                     "Lost: {range}. Reads of it end with EIO until it is written again, or a brick that has it returns."
                 ),
             );
+        }
+        for volume in &self.bare {
+            let line = format!(
+                "Lost with a disk: blocks of '{volume}'; `brickwork volume lost {volume}` lists them."
+            );
+            output::print_marked("!", &line);
         }
         for (blocks, brick) in &self.without_room {
             let blocks = output::count(*blocks, "block");
@@ -214,7 +223,7 @@ impl Outcome {
         json!({
             "done": self.is_done, "clean": self.is_clean(), "waited_s": waited_s, "checked_blocks": self.checked_blocks,
             "found_blocks": self.found_blocks, "repaired_blocks": self.repaired_blocks, "lost_blocks": self.lost_blocks,
-            "lost": view::lost_json(&self.lost), "missed": self.missed, "bricks": bricks,
+            "lost": view::lost_json(&self.lost), "volumes_with_lost_blocks": self.bare, "missed": self.missed, "bricks": bricks,
         })
     }
 }

@@ -144,6 +144,7 @@ pub fn volume_state(volume: &VolumeStatus) -> String {
     let rebuilding =
         if volume.rebuilding > 0 { format!(", rebuilding {}", volume.rebuilding) } else { String::new() };
     match (volume.unavailable, volume.degraded) {
+        (0, 0) if volume.lost > 0 => format!("lost blocks {}", of(volume.lost)),
         (0, 0) if volume.rebuilding == 0 => "healthy".to_owned(),
         (0, 0) => format!("rebuilding {}", of(volume.rebuilding)),
         (0, degraded) => format!("degraded {}{rebuilding}", of(degraded)),

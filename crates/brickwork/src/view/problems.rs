@@ -23,6 +23,7 @@ pub fn problems(status: &ClusterStatus) -> Vec<String> {
         );
     }
     let families = families(status);
+    problems.extend(families.iter().filter_map(|(names, volume)| lost_groups(names, volume)));
     problems.extend(families.iter().filter_map(|(names, volume)| unavailable(status, names, volume)));
     problems.extend(status.bricks.iter().filter_map(|brick| brick_problem(status, brick)));
     problems.extend(families.iter().filter_map(|(names, volume)| degraded(names, volume)));
@@ -216,6 +217,18 @@ fn listed(bricks: &[BrickId]) -> String {
     bricks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+fn lost_groups(names: &str, volume: &VolumeStatus) -> Option<String> {
+    (volume.lost > 0).then(|| {
+        let name = &volume.volume.name;
+        format!(
+            "{names} lost blocks of {} of {} groups with a disk, and no other brick has them. Reads of them fail with EIO until they are \
+             written again. `brickwork volume lost {name}` lists them: restore them from a backup, then run \
+             `brickwork volume lost {name} --forget`; or delete the volume.",
+            volume.lost, volume.groups
+        )
+    })
+}
+
 fn degraded(names: &str, volume: &VolumeStatus) -> Option<String> {
     let more = match volume.can_lose {
         0 => "no further failure is survived".to_owned(),
@@ -279,6 +292,7 @@ mod tests {
             rebuilding: 0,
             unplaced: 0,
             waits_for: Vec::new(),
+            lost: 0,
         }
     }
 
@@ -366,6 +380,19 @@ mod tests {
         assert_eq!(told(&status), "");
         status.bricks[0].status.unreadable_blocks = 3;
         assert!(told(&status).contains("has repaired none yet"), "found after that scrub");
+    }
+
+    #[test]
+    fn a_volume_that_lost_a_disk_is_not_healthy() {
+        let mut status = cluster();
+        for volume in &mut status.volumes {
+            volume.lost = 2;
+        }
+        let told = told(&status);
+        assert_eq!(told.matches("lost blocks of 2 of 4 groups").count(), 1, "{told}");
+        assert!(told.contains("`brickwork volume lost first` lists them"), "{told}");
+        assert_eq!(volume_state(&status.volumes[0]), "lost blocks 2/4");
+        assert_eq!(status_json(&status)["healthy"], serde_json::json!(false));
     }
 
     #[test]

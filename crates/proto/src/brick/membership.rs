@@ -14,8 +14,8 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
 use wire::{
-    BrickStatus, Decision, Fate, GroupView, IndexReply, Message, OPERATIONS_MAX, Orders, Run, Standing,
-    Version, Wire, WriteId,
+    BrickStatus, Decision, Fate, GroupView, IndexReply, Message, OPERATIONS_MAX, Orders, Run, Slots,
+    Standing, Version, Wire, WriteId,
 };
 
 /// What follows when a note is durable.
@@ -30,6 +30,7 @@ enum Note {
     Disks(Vec<u64>),
     Newest,
     Time,
+    Bare,
 }
 
 /// A note of a group, and what follows it. It waits until all that was decided before is durable on every disk: a crash
@@ -242,6 +243,8 @@ impl Brick {
         }
         self.membership.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
         self.maintenance.report(&mut self.membership.status, &self.families, &self.groups);
+        self.membership.status.groups.bare =
+            self.groups.bare().filter(|group| self.groups.has(*group)).collect();
         self.vitals.probe(now, fx);
         self.membership.status.health = self.vitals.report(now);
         let streams = self.report_streams();
@@ -300,8 +303,8 @@ impl Brick {
                 let time = self.membership.time.time(now);
                 reply(fx, NodeId::Directory, Message::Recounted { brick, known, groups, families, time });
             }
-            Message::Activate { view, commits, aborts } => {
-                self.on_activate(now, &view, &commits, &aborts, fx)
+            Message::Activate { view, commits, aborts, bare } => {
+                self.on_activate(now, (&view, bare), &commits, &aborts, fx)
             }
             Message::Bricks { .. } => self.restores.on_directory(now, message),
             Message::IndexDone { operation, result } => {
@@ -510,7 +513,7 @@ impl Brick {
     fn on_activate(
         &mut self,
         now: Time,
-        view: &GroupView,
+        (view, bare): (&GroupView, Option<Slots>),
         commits: &[Decision],
         aborts: &[Decision],
         fx: &mut Vec<BrickEffect>,
@@ -523,10 +526,22 @@ impl Brick {
         }
         if !began {
             debug_assert!(aborts.iter().all(|abort| !commits.contains(abort)), "a decision is one of two");
+            self.note_bare(view, bare, fx);
             self.with_all(now, fx, |participant, cx| participant.activate(cx, view, commits));
         }
         self.look_at_groups(now);
         self.note(view.group, Note::Activate { group: view.group, number: view.number }, fx);
+    }
+
+    /// What was here of a group before is lost, or that is over: noted before the view is. Who joins compares with others.
+    fn note_bare(&mut self, view: &GroupView, bare: Option<Slots>, fx: &mut Vec<BrickEffect>) {
+        let joins = view.is_joining(self.membership.id);
+        let Some(bare) = bare.or(joins.then(Slots::default)) else { return };
+        let is_bare = !joins && view.slot_of(self.membership.id).is_some_and(|slot| bare.has(slot));
+        if self.groups.set_bare(view.group, is_bare) {
+            let note = self.groups.note_bare(view.group);
+            self.put_note(note, Note::Bare, fx);
+        }
     }
 
     pub(super) fn note_family(&mut self, family: VolumeId, fx: &mut Vec<BrickEffect>) -> Token {
@@ -626,7 +641,7 @@ impl Brick {
             Note::Dropped { group } if !durable => {
                 self.membership.unnoted.push((Some(token), Unnoted::Dropped(group)));
             }
-            Note::Scrubbed | Note::Disks(_) | Note::Newest | Note::Time if !durable => {}
+            Note::Scrubbed | Note::Disks(_) | Note::Newest | Note::Time | Note::Bare if !durable => {}
             Note::Fence { group, number, doubts } => {
                 reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
             }
@@ -635,7 +650,7 @@ impl Brick {
             }
             Note::Learned { .. } | Note::Family { .. } => self.learned(token),
             Note::Dropped { group } => self.maintenance.on_dropped(group),
-            Note::Scrubbed | Note::Newest | Note::Time => {}
+            Note::Scrubbed | Note::Newest | Note::Time | Note::Bare => {}
             Note::Disks(disks) => self.membership.noted_disks = Some(disks),
         }
     }

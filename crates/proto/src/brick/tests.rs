@@ -163,7 +163,12 @@ impl Bench {
     }
 
     pub(super) fn begin(&mut self, number: u64, current: u32) {
-        self.tell(Message::Activate { view: view(number, current), commits: Vec::new(), aborts: Vec::new() });
+        self.tell(Message::Activate {
+            view: view(number, current),
+            commits: Vec::new(),
+            aborts: Vec::new(),
+            bare: None,
+        });
     }
 
     fn has_sent(&mut self, is: impl Fn(&Message) -> bool) -> bool {
@@ -644,12 +649,12 @@ fn an_old_disk_serves_nothing_and_says_nothing_until_it_joins_anew() {
     bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
     assert!(bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err(), "it has not been left out yet");
     bench.tell(Message::Fence { view: view(2, 3), speaks: true });
-    bench.tell(Message::Activate { view: view(2, 3), commits: Vec::new(), aborts: Vec::new() });
+    bench.tell(Message::Activate { view: view(2, 3), commits: Vec::new(), aborts: Vec::new(), bare: None });
     bench.answer_all();
     assert!(!bench.has_sent(is_fenced) && !bench.has_sent(is_activated), "that view counts on what it lacks");
     let joins = GroupView { joining: Slots(1), ..view(3, 2) };
     bench.tell(Message::Fence { view: joins.clone(), speaks: false });
-    bench.tell(Message::Activate { view: joins, commits: Vec::new(), aborts: Vec::new() });
+    bench.tell(Message::Activate { view: joins, commits: Vec::new(), aborts: Vec::new(), bare: None });
     bench.answer_all();
     assert!(bench.has_sent(is_activated));
     assert!(bench.brick.groups().takes(GROUP, ViewNumber(3)).is_ok());
@@ -662,6 +667,6 @@ fn a_run_that_is_ousted_serves_nothing_ever_again() {
     bench.tell(told(wire::Standing::Ousted { by: 3 }, NOW));
     assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err());
     bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
-    bench.tell(Message::Activate { view: view(4, 3), commits: Vec::new(), aborts: Vec::new() });
+    bench.tell(Message::Activate { view: view(4, 3), commits: Vec::new(), aborts: Vec::new(), bare: None });
     assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(4)).is_err());
 }

@@ -50,6 +50,7 @@ impl Desk {
                 info.io_timeout = io_timeout;
                 Ok(())
             }),
+            AdminRequest::ForgetLost { name } => self.forget_lost(now, asker, &name, fx),
             AdminRequest::AdmitBrick { nonce } => self.admit(asker, nonce, fx),
             AdminRequest::DeleteVolume { .. }
             | AdminRequest::Snapshot { .. }

@@ -52,10 +52,7 @@ impl Desk {
             }));
         }
         if let Some(group) = self.members.group_that_needs(&self.cluster, now, brick) {
-            return Some(Err(AdminError::NotNow(format!(
-                "{brick} holds blocks of {group} that no other brick has any more: wait until those that are away \
-                 have come back or are rebuilt (`brickwork status`)"
-            ))));
+            return Some(Err(AdminError::NotNow(self.why_it_is_needed(brick, group))));
         }
         let may_reserve = |by| self.cluster.may_reserve(now, &Proposal::Replaced { brick, by });
         if let Some(Err(error)) = by.map(may_reserve) {
@@ -82,6 +79,29 @@ impl Desk {
             stuck.len(),
             self.cluster.groups_of(brick).count()
         )))
+    }
+
+    /// Why a brick cannot go: the volume that stands in its way, and what can be done.
+    fn why_it_is_needed(&self, brick: BrickId, group: GroupId) -> String {
+        let family = self.cluster.records.groups.get(&group).map(|record| record.volume);
+        let volumes = family.into_iter().flat_map(|family| self.cluster.records.volumes_of(family));
+        let volumes: Vec<_> =
+            volumes.filter(|volume| !volume.info.is_snapshot).map(|volume| &volume.info).collect();
+        let names: Vec<String> = volumes.iter().map(|info| format!("'{}'", info.name)).collect();
+        let (names, layout) = (names.join(" and "), volumes.first().map_or("", |info| info.layout.as_str()));
+        let is_bare = family
+            .and_then(|family| self.cluster.geometry(family))
+            .is_some_and(|of| of.layout().tolerates() == 0);
+        let what = match is_bare {
+            true => {
+                "This layout keeps one copy, which cannot be rebuilt elsewhere: copy the volume to one with redundancy and \
+                     delete it, then run this again"
+            }
+            false => "Wait until the bricks that are away have come back or are rebuilt (`brickwork status`)",
+        };
+        format!(
+            "{brick} holds blocks of {group} of volume {names} ({layout}) that no other brick has any more. {what}"
+        )
     }
 
     pub(super) fn readmit(

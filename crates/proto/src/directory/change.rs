@@ -71,6 +71,8 @@ pub(super) struct Change {
     /// Whether it may be revoked until it is confirmed.
     is_revocable: bool,
     geometry: Geometry,
+    /// What is said of slots whose blocks are lost.
+    bare: Option<Slots>,
     answered: Slots,
     fates: BTreeMap<WriteId, BTreeMap<u8, Fate>>,
     asked: BTreeMap<u8, Vec<WriteId>>,
@@ -90,10 +92,6 @@ impl Change {
         holds: bool,
         now: Time,
     ) -> Change {
-        assert!(
-            voters.is_none_or(|voters| next.current.and(voters) == next.current),
-            "who is to be current has a say: {next:?}, voters {voters:?}"
-        );
         Change {
             began: now,
             step: Step::Storing,
@@ -105,6 +103,7 @@ impl Change {
             holds,
             is_revocable: false,
             geometry,
+            bare: None,
             answered: Slots::default(),
             fates: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -117,6 +116,11 @@ impl Change {
     /// The same; it goes on from fencing only once it is confirmed.
     pub(super) fn revocable(self) -> Change {
         Change { is_revocable: true, ..self }
+    }
+
+    /// The same; members are told that these slots lost their blocks.
+    pub(super) fn telling(self, bare: Option<Slots>) -> Change {
+        Change { bare, ..self }
     }
 
     /// It is stored that it is not revoked any more: go on.
@@ -171,7 +175,8 @@ impl Change {
                 })
             }
             Step::Activating => {
-                Some(Message::Activate { view, commits: self.commits.clone(), aborts: self.aborts.clone() })
+                let (commits, aborts, bare) = (self.commits.clone(), self.aborts.clone(), self.bare);
+                Some(Message::Activate { view, commits, aborts, bare })
             }
             Step::Storing | Step::Held | Step::Confirming | Step::AskingRecords | Step::Finishing => None,
         }

@@ -8,7 +8,7 @@ use super::store::After;
 use super::views::Views;
 use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
-use wire::{BrickStatus, Family, GroupView, Message, Orders, Standing, StreamReport, Version};
+use wire::{BrickStatus, Family, GroupView, Message, Orders, Slots, Standing, StreamReport, Version};
 
 pub(super) struct Heartbeat {
     pub(super) from: BrickId,
@@ -56,6 +56,7 @@ pub(super) fn on_heartbeat(
     let lags = on_behind(cluster, now, from, fx);
     let has_lost = on_disks(cluster, now, from, &status.disks, fx) || lags;
     on_left(cluster, from, &status.groups.left, fx);
+    on_bare(cluster, from, &status.groups.bare, fx);
     let views = cluster.records.groups.values().filter(|group| group.changed > known);
     let views: Vec<GroupView> =
         views.filter_map(|group| group.active.clone()).filter(|view| view.slot_of(from).is_some()).collect();
@@ -165,6 +166,17 @@ fn on_left(
     }
 }
 
+/// A brick knows that it lost what it had of groups: a directory that was rebuilt does not.
+fn on_bare(cluster: &mut Cluster, brick: BrickId, bare: &[GroupId], fx: &mut Vec<DirectoryEffect>) {
+    for group in bare {
+        let slot = cluster.active(*group).and_then(|view| view.slot_of(brick));
+        let Some(slot) = slot.filter(|_| !cluster.records.bare.contains_key(group)) else { continue };
+        cluster.records.bare.insert(*group, Slots::default().with(slot));
+        let put = cluster.records.put_bare(*group);
+        cluster.put(vec![put], Vec::new(), fx);
+    }
+}
+
 /// A brick came with other disks than it is known with. While it may still believe in its views it gets no lease;
 /// then it counts as having lost its blocks in all groups that it writes. True as long as it gets no lease.
 fn on_disks(
@@ -223,6 +235,7 @@ fn on_behind(cluster: &mut Cluster, now: Time, brick: BrickId, fx: &mut Vec<Dire
     let writes = written_by(cluster, brick);
     if let Some(run) = cluster.records.runs.get_mut(&brick) {
         run.is_behind = false;
+        run.behind.clone_from(&writes);
     }
     if let Some(record) = cluster.records.bricks.get_mut(&brick) {
         let more = writes.into_iter().filter(|group| !record.lost.contains(group)).collect::<Vec<_>>();

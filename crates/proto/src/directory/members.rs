@@ -59,6 +59,7 @@ impl Members {
         self.note_absences(cluster, now);
         self.forget_what_was_left(cluster, fx);
         self.leave_out_the_dead(cluster, views, now, fx);
+        self.give_up_what_is_lost(cluster, views, now, fx);
         self.leave_out_the_slow(cluster, views, now, fx);
         self.go_on_without_joiners(cluster, views, now, fx);
         let mut joins = Joins::default();
@@ -138,6 +139,42 @@ impl Members {
         }
     }
 
+    /// Groups that cannot do without bricks that came with other disks: what these had is lost for good, and nobody else has
+    /// it. They go on as members that have nothing, so that the rest is served and what is lost can be written again.
+    fn give_up_what_is_lost(
+        &mut self,
+        cluster: &mut Cluster,
+        views: &mut Views,
+        now: Time,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if cluster.records.bricks.values().all(|record| record.lost.is_empty()) {
+            return;
+        }
+        for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
+            let Some(from) = cluster.latest_view(group).cloned() else { continue };
+            let has_lost = |brick: BrickId| {
+                cluster.records.bricks.get(&brick).is_some_and(|record| record.lost.contains(&group))
+            };
+            let lost: Vec<(u8, BrickId)> =
+                from.current_bricks().filter(|(_, brick)| has_lost(*brick)).collect();
+            let can_do_without = self.is_viable(cluster, &without(&from, has_lost));
+            if lost.is_empty()
+                || can_do_without
+                || !lost.iter().all(|(_, brick)| is_empty(cluster, now, *brick, group))
+            {
+                continue;
+            }
+            cluster.counters.count(Counter::GroupWentOnWithoutBlocksThatAreLost);
+            let slots = lost.iter().fold(Slots::default(), |slots, (slot, _)| slots.with(*slot));
+            let bare = cluster.records.bare.entry(group).or_default();
+            *bare = Slots(bare.0 | slots.0);
+            let mut puts = vec![cluster.records.put_bare(group)];
+            puts.extend(lost.iter().filter_map(|(_, brick)| self.forget_lost(cluster, *brick, group)));
+            views.begin_without(cluster, now, (following(&from, |_| {}), slots), puts, fx);
+        }
+    }
+
     /// Begins changes to leave out bricks that are slow and have no lease any more. They are alive and have every write: so
     /// each such change waits until no other is under way, and may be revoked until those that remain have promised.
     fn leave_out_the_slow(
@@ -210,6 +247,9 @@ impl Members {
     /// The brick with the exchanged disks is no writer of the group any more.
     fn forget_lost(&mut self, cluster: &mut Cluster, brick: BrickId, group: GroupId) -> Option<Put> {
         cluster.records.bricks.get_mut(&brick)?.lost.retain(|of| *of != group);
+        if let Some(run) = cluster.records.runs.get_mut(&brick) {
+            run.behind.retain(|of| *of != group);
+        }
         Some(cluster.records.put_brick(brick))
     }
 
@@ -448,6 +488,16 @@ impl Joins {
             counts
         })
     }
+}
+
+/// Whether the brick is there with other disks, which have nothing of the group: not with old ones, whose blocks would pass for
+/// what is lost.
+fn is_empty(cluster: &Cluster, now: Time, brick: BrickId, group: GroupId) -> bool {
+    let Some(record) = cluster.records.bricks.get(&brick) else { return false };
+    let run = cluster.records.runs.get(&brick);
+    cluster.leases.is_alive(now, brick)
+        && cluster.status(brick).is_some_and(|status| record.disks == status.disks)
+        && run.is_some_and(|run| !run.is_behind && !run.behind.contains(&group))
 }
 
 /// Begins the view in which other members join, and counts it as `counter`. Whether there is such a change.

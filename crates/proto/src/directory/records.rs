@@ -1,7 +1,7 @@
 //! What the directory keeps on stable storage: a record a brick, a volume, a family and a group, and one each of counters
 //! and of how bricks look after their blocks, and one a brick that is or was slow.
 //!
-//! Keys: `b` + brick, `s` + brick (its slowness), `j` + brick (its run, and how far its journals are), `r` + group (the view to come that may be revoked), `v` + volume, `f` +
+//! Keys: `b` + brick, `s` + brick (its slowness), `j` + brick (its run, and how far its journals are), `l` + group (its slots that lost all), `r` + group (the view to come that may be revoked), `v` + volume, `f` +
 //! family, `g` + group, `d` + version (a deleted volume or branch), `m` (the counters), `o` (what an operator said of the
 //! care; earlier stores kept all of it under `c`), `x` (commands that were refused), `t` + stream (one that was made or
 //! changed), `p` (what holds for all streams), `k` + bucket (the stream to which it was given), `h` (the time of the cluster). Stores of before streams
@@ -41,6 +41,10 @@ pub(super) struct RunRecord {
     pub(super) journals: Vec<JournalReport>,
     /// Its disks lack what an earlier run took, and that has yet to be entered as lost.
     pub(super) is_behind: bool,
+    /// Groups that are entered as lost for that: its disks have older blocks of them.
+    pub(super) behind: Vec<GroupId>,
+    /// Disks of earlier runs that were exchanged for others, the latest last: what was written since they lack.
+    pub(super) former: Vec<u64>,
 }
 
 /// What is known of a brick that was left out for being slow, for as long as it matters.
@@ -180,7 +184,7 @@ wire_struct!(Refusal { nonce, why });
 wire_struct!(StreamsRecord { version, places, next });
 wire_struct!(TimeRecord { time, counted, taken_forward });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
-wire_struct!(RunRecord { number, incarnation, journals, is_behind });
+wire_struct!(RunRecord { number, incarnation, journals, is_behind, behind, former });
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
@@ -292,6 +296,8 @@ pub(super) struct Records {
     pub(super) bricks: BTreeMap<BrickId, BrickRecord>,
     pub(super) slow: BTreeMap<BrickId, SlowRecord>,
     pub(super) runs: BTreeMap<BrickId, RunRecord>,
+    /// Slots of groups whose blocks of before are lost for good; none of them once an operator said that this is over.
+    pub(super) bare: BTreeMap<GroupId, Slots>,
     /// Views to come that no member can have begun.
     pub(super) revocable: BTreeMap<GroupId, ViewNumber>,
     pub(super) volumes: BTreeMap<VolumeId, VolumeRecord>,
@@ -339,6 +345,7 @@ impl Records {
             bricks: BTreeMap::new(),
             slow: BTreeMap::new(),
             runs: BTreeMap::new(),
+            bare: BTreeMap::new(),
             revocable: BTreeMap::new(),
             volumes: BTreeMap::new(),
             families: BTreeMap::new(),
@@ -419,6 +426,7 @@ impl Records {
             b'b' => drop(self.bricks.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b's' => drop(self.slow.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'j' => drop(self.runs.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'l' => drop(self.bare.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'r' => drop(self.revocable.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'v' => drop(self.volumes.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'f' => drop(self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
@@ -440,6 +448,17 @@ impl Records {
     /// The put that makes a brick's record durable.
     pub(super) fn put_brick(&self, id: BrickId) -> Put {
         (key(b'b', &id), self.bricks.get(&id).map(Wire::to_bytes))
+    }
+
+    /// The put that makes durable what a group has lost.
+    pub(super) fn put_bare(&self, id: GroupId) -> Put {
+        (key(b'l', &id), self.bare.get(&id).map(Wire::to_bytes))
+    }
+
+    /// Whether those that have a say are enough for a current set: whoever lost its blocks says nothing of writes before.
+    pub(super) fn is_heard(&self, view: &GroupView, voters: Slots) -> bool {
+        let bare = self.bare.get(&view.group).copied().unwrap_or_default();
+        view.current.0 & !voters.0 & !bare.0 == 0
     }
 
     /// The put that makes durable which run of a brick counts.

@@ -24,6 +24,8 @@ use wire::{JournalReport, Run, Standing};
 const SILENCE: Duration = Duration::from_millis(1000);
 /// A process that goes on for so long after another one came with its id is not one that is ending.
 const CONTEST: Duration = Duration::from_secs(2);
+/// So many exchanged disks of a brick are remembered: more than any machine has bays, several times over.
+const FORMER_MAX: usize = 64;
 /// Between two times at which positions are stored: one write of the store a second, for all bricks that took any.
 const STORED_EVERY: Duration = Duration::from_secs(1);
 /// For so long it is told that a brick ran twice, since the last sign of it: an operator looks within a minute.
@@ -187,11 +189,15 @@ fn on_new_run(
     if !is_free {
         return Verdict::Waits;
     }
-    let is_ahead = before.is_some_and(|record| record.is_ahead_of(&run.journals));
+    let is_ahead = before
+        .is_some_and(|record| record.is_ahead_of(&run.journals) || record.knows_as_former(&run.journals));
     let is_old = is_contested || cluster.rules.is_old_disk(is_ahead);
     let is_behind = is_old || before.is_some_and(|record| record.is_behind);
     let incarnation = run.incarnation.max(before.map_or(0, |record| record.incarnation) + 1);
-    let record = RunRecord { number: run.number, incarnation, journals: run.journals.clone(), is_behind };
+    let behind = before.map_or_else(Vec::new, |record| record.still_behind(&run.journals));
+    let former = before.map_or_else(Vec::new, |record| record.former_beside(&run.journals));
+    let (number, journals) = (run.number, run.journals.clone());
+    let record = RunRecord { number, incarnation, journals, is_behind, behind, former };
     if is_contested {
         known.twice = Some((now, known.address.clone()));
         cluster.counters.count(Counter::BrickRanTwice);
@@ -266,6 +272,27 @@ impl RunRecord {
             }
         }
         has_moved
+    }
+
+    /// The groups of which disks have older blocks, if any of these disks is still there.
+    fn still_behind(&self, journals: &[JournalReport]) -> Vec<GroupId> {
+        let is_there = pairs(&self.journals, journals).next().is_some();
+        if is_there { self.behind.clone() } else { Vec::new() }
+    }
+
+    /// Whether one of these disks was exchanged for another one, and is back.
+    fn knows_as_former(&self, journals: &[JournalReport]) -> bool {
+        journals.iter().any(|told| self.former.contains(&told.disk))
+    }
+
+    /// The disks that are gone for a run with these.
+    fn former_beside(&self, journals: &[JournalReport]) -> Vec<u64> {
+        let is_there = |disk: &u64| journals.iter().any(|told| told.disk == *disk);
+        let gone = self.journals.iter().map(|known| known.disk);
+        let mut former: Vec<u64> =
+            self.former.iter().copied().chain(gone).filter(|of| !is_there(of)).collect();
+        former.drain(..former.len().saturating_sub(FORMER_MAX));
+        former
     }
 
     /// Whether a disk of another run begins before what was told of it.

@@ -60,10 +60,20 @@ impl Desk {
         let count = |is: &dyn Fn(&GroupView) -> bool| views.iter().filter(|view| is(view)).count() as u32;
         // Of a group that lost too many at once no view can be made: it is not changing, and serves nobody.
         let is_dead = |view: &GroupView| {
-            let serves = |slot: &u8| self.cluster.leases.is_alive(now, view.members[usize::from(*slot)]);
+            // Who lost the group's blocks, and has yet to be left out, serves nothing of it.
+            let lacks = |brick: &BrickId| {
+                let record = self.cluster.records.bricks.get(brick);
+                record.is_some_and(|record| record.lost.contains(&view.group))
+            };
+            let serves = |slot: &u8| {
+                let brick = view.members[usize::from(*slot)];
+                self.cluster.leases.is_alive(now, brick) && !lacks(&brick)
+            };
             let serving = view.current.iter().filter(serves).count() as u8;
             view.members.len() as u8 - serving > tolerates
         };
+        let has_lost =
+            |group: &GroupId| self.cluster.records.bare.get(group).is_some_and(|slots| !slots.is_empty());
         let is_unavailable = |group: &&GroupId| {
             self.views.is_changing(**group) || self.cluster.active(**group).is_some_and(is_dead)
         };
@@ -86,6 +96,7 @@ impl Desk {
                 .min()
                 .unwrap_or(tolerates),
             rebuilding: count(&|view| !view.joining.is_empty()),
+            lost: groups.iter().filter(|group| has_lost(group)).count() as u32,
             unplaced: count(&|view| self.members.is_unplaced(&self.cluster, now, (view, &joins))),
             waits_for: waits_for.into_iter().collect(),
         }
@@ -103,6 +114,24 @@ impl Desk {
         bricks.chain(gateways).collect()
     }
 
+    /// Groups that cannot do without a brick whose disk is old.
+    fn stuck_for_an_old_disk(&self, now: Time) -> Vec<String> {
+        let bricks = self.cluster.records.bricks.iter().filter(|(_, record)| !record.lost.is_empty());
+        let told = bricks.filter(|(brick, _)| self.cluster.leases.is_alive(now, **brick));
+        told.map(|(brick, record)| {
+            let family = record.lost.iter().find_map(|group| self.cluster.records.groups.get(group));
+            let volume = family.and_then(|group| self.cluster.records.volumes_of(group.volume).next());
+            let name = volume.map_or("", |volume| volume.info.name.as_str());
+            format!(
+                "{brick} lacks the latest writes of {} groups (of volume '{name}' and others that share them), and these cannot do \
+                 without it now: start the bricks that are away. If none of them has these blocks, format the disk \
+                 (`brickwork brick format --force`), which gives up what it has, or delete the volume",
+                record.lost.len()
+            )
+        })
+        .collect()
+    }
+
     /// What an operator should know, in words.
     fn warnings(&self, now: Time) -> Vec<String> {
         let bricks = self
@@ -116,6 +145,7 @@ impl Desk {
         warnings.extend(self.clocks_apart());
         warnings.extend(self.cluster.age.warning(self.cluster.records.counts.version));
         warnings.extend(self.cluster.runs.warnings(now));
+        warnings.extend(self.stuck_for_an_old_disk(now));
         let joins = Joins::default();
         for (family, record) in &self.cluster.records.families {
             let views = record.groups.iter().filter_map(|group| self.cluster.active(*group));

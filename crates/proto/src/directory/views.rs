@@ -122,7 +122,12 @@ impl Views {
                 let next = record.next.clone()?;
                 let holds = cluster.moves_branches(&next);
                 let is_revocable = cluster.records.revocable.get(group) == Some(&next.number);
-                let mut change = Change::new(next, geometry, voters, holds, now);
+                assert!(
+                    voters.is_none_or(|voters| cluster.records.is_heard(&next, voters)),
+                    "{next:?}, {voters:?}"
+                );
+                let bare = cluster.records.bare.get(group).copied();
+                let mut change = Change::new(next, geometry, voters, holds, now).telling(bare);
                 if is_revocable {
                     change = change.revocable();
                 }
@@ -180,7 +185,19 @@ impl Views {
         &mut self,
         cluster: &mut Cluster,
         now: Time,
-        mut next: GroupView,
+        next: GroupView,
+        puts: Vec<Put>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        self.begin_without(cluster, now, (next, Slots::default()), puts, fx);
+    }
+
+    /// The same. Of the writers those that are `silent` know nothing of writes before.
+    pub(super) fn begin_without(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        (mut next, silent): (GroupView, Slots),
         mut puts: Vec<Put>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
@@ -206,12 +223,17 @@ impl Views {
         let Some(record) = cluster.records.groups.get_mut(&group) else { return };
         let voters = record.active.as_ref().map(|active| {
             let before = if record.next.is_some() && !is_revoked { record.voters } else { active.writers() };
-            before.and(next.writers())
+            Slots(before.and(next.writers()).0 & !silent.0)
         });
         record.voters = voters.unwrap_or_default();
         record.next = Some(next.clone());
         puts.push(cluster.records.put_group(group));
-        self.changes.insert(group, Change::new(next, geometry, voters, holds, now));
+        assert!(
+            voters.is_none_or(|voters| cluster.records.is_heard(&next, voters)),
+            "who is to be current has a say: {next:?}, voters {voters:?}"
+        );
+        let bare = cluster.records.bare.get(&group).copied();
+        self.changes.insert(group, Change::new(next, geometry, voters, holds, now).telling(bare));
         cluster.put(puts, vec![After::Change(group, number)], fx);
     }
 

@@ -9,6 +9,7 @@ use super::names::check_name;
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
 use super::store::{After, Asker};
 use super::streams::may_be_given;
+use super::views::following;
 use crate::layout::placement::{self, Candidate, Wanted};
 use crate::layout::{Geometry, Layout};
 use base::{BLOCK_U64, BrickId, GroupId, Time, ViewNumber, VolumeId};
@@ -260,7 +261,8 @@ impl Desk {
         for group in record.groups {
             self.cluster.records.groups.remove(&group);
             self.views.forget(group);
-            puts.push(self.cluster.records.put_group(group));
+            self.cluster.records.bare.remove(&group);
+            puts.extend([self.cluster.records.put_group(group), self.cluster.records.put_bare(group)]);
         }
         puts.push(self.cluster.records.put_counts());
         puts
@@ -329,6 +331,37 @@ impl Desk {
     pub(super) fn list(&self) -> AdminReply {
         let ready = self.cluster.records.volumes.values().filter(|record| record.ready);
         AdminReply::Volumes(ready.map(|record| self.cluster.shown(&record.info).clone()).collect())
+    }
+
+    /// What the groups of a volume lost is not lost any more, but zeros: a view of the same members says so.
+    pub(super) fn forget_lost(
+        &mut self,
+        now: Time,
+        asker: Asker,
+        name: &str,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        let found = self.cluster.records.volume_named(name);
+        let Some(family) = found.map(|record| record.info.family) else {
+            return Some(Err(AdminError::NoVolume(name.to_owned())));
+        };
+        let groups = self.cluster.records.families.get(&family).map_or(&[][..], |record| &record.groups);
+        let has_lost =
+            |group: &GroupId| self.cluster.records.bare.get(group).is_some_and(|slots| !slots.is_empty());
+        let groups: Vec<GroupId> = groups.iter().copied().filter(has_lost).collect();
+        if groups.iter().any(|group| self.views.is_changing(*group)) {
+            return Some(Err(AdminError::NotNow(format!(
+                "the membership of a group of '{name}' is being changed; try again in a moment"
+            ))));
+        }
+        for group in groups {
+            let Some(view) = self.cluster.active(group).cloned() else { continue };
+            self.cluster.records.bare.insert(group, Slots::default());
+            let puts = vec![self.cluster.records.put_bare(group)];
+            self.views.begin_change(&mut self.cluster, now, following(&view, |_| {}), puts, fx);
+        }
+        self.cluster.answer_behind(asker, Ok(AdminReply::Done), fx);
+        None
     }
 
     pub(super) fn volume_map(&self, name: &str) -> Result<Box<VolumeMap>, AdminError> {

@@ -13,6 +13,7 @@
 
 pub mod declustering;
 pub mod extent;
+mod lost;
 pub mod placement;
 mod raid0;
 mod raid1;
@@ -23,6 +24,7 @@ mod rotation;
 mod rs;
 
 pub use extent::{Geometry, GeometryError, Location};
+pub use lost::lost_ranges;
 pub use range::{Part, Piece};
 
 use core::fmt;

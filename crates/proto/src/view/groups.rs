@@ -31,12 +31,15 @@ pub struct Groups {
     noted: BTreeMap<GroupId, ViewNumber>,
     /// Groups of which the disks may lack what was promised.
     doubted: BTreeSet<GroupId>,
+    /// Groups of which what this brick had before is lost: a block without a stamp was not zeros.
+    bare: BTreeSet<GroupId>,
     /// Another run of this brick counts.
     is_ousted: bool,
     rules: &'static dyn Rules,
 }
 
 const NOTE_PREFIX: u8 = b'v';
+const BARE_PREFIX: u8 = b'l';
 
 impl Groups {
     /// What the notes of the first disk say.
@@ -52,7 +55,9 @@ impl Groups {
         let noted = states.iter().filter_map(|(group, state)| Some((*group, number(state)?))).collect();
         let doubted =
             states.iter().filter(|(_, state)| state.active.is_some()).map(|(group, _)| *group).collect();
-        Groups { me, states, noted, doubted, is_ousted: false, rules: SOUND }
+        let bare = notes.iter().filter(|(key, _)| key.first() == Some(&BARE_PREFIX));
+        let bare = bare.filter_map(|(key, _)| GroupId::from_bytes(&key[1..]).ok()).collect();
+        Groups { me, states, noted, doubted, bare, is_ousted: false, rules: SOUND }
     }
 
     /// The directory has compared how far the disks are: of all groups that were recovered only these lag, in views up to
@@ -87,6 +92,31 @@ impl Groups {
         let mut key = vec![NOTE_PREFIX];
         group.append(&mut key);
         (key, self.states.get(&group).map(Wire::to_bytes))
+    }
+
+    /// The key and value of the note that says whether what was here of a group is lost.
+    pub fn note_bare(&self, group: GroupId) -> (Vec<u8>, Option<Vec<u8>>) {
+        let mut key = vec![BARE_PREFIX];
+        group.append(&mut key);
+        (key, self.bare.contains(&group).then(Vec::new))
+    }
+
+    /// Whether a block of the group that has no stamp here is lost, and not zeros.
+    pub fn is_bare(&self, group: GroupId) -> bool {
+        self.bare.contains(&group)
+    }
+
+    /// The groups of which what this brick had before is lost.
+    pub fn bare(&self) -> impl Iterator<Item = GroupId> + '_ {
+        self.bare.iter().copied()
+    }
+
+    /// A view began: whether what this brick had of the group before is lost. True if that is news.
+    pub fn set_bare(&mut self, group: GroupId, is_bare: bool) -> bool {
+        match is_bare {
+            true => self.bare.insert(group),
+            false => self.bare.remove(&group),
+        }
     }
 
     /// A note is durable that says that the view `number` is in force.

@@ -3,6 +3,7 @@
 //! Reading order: this file, [`list`], [`snapshot`] (snapshots, clones, rollback).
 
 mod list;
+mod lost;
 mod snapshot;
 
 use super::{client, confirm, stream};
@@ -91,6 +92,8 @@ Examples:
     Clone(snapshot::Clone),
     /// Return a volume to a snapshot, and discard everything written since
     Rollback(snapshot::Rollback),
+    /// List what of a volume is lost for good
+    Lost(lost::Lost),
     /// Change how a volume is served
     #[command(after_help = SET_HELP)]
     Set {
@@ -228,6 +231,7 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
         Command::Delete { name, yes } => delete(global, name, yes),
         Command::Snapshot(args) => snapshot::snapshot(global, args),
         Command::Clone(args) => snapshot::clone(global, args),
+        Command::Lost(args) => lost::lost(global, args),
         Command::Rollback(args) => snapshot::rollback(global, args),
         Command::Set { name, read_policy, io_timeout, stream } => {
             set(global, &name, read_policy, io_timeout, stream)

@@ -333,7 +333,7 @@ fn answer_done(
         return answer(cx, read, ReadOutcome::Stale { view }, Payload::new());
     }
     let blocks = match result {
-        Ok(blocks) => blocks,
+        Ok(blocks) => without_lost(cx, read, blocks),
         // Left without a contest that knows of it: a packet came twice. It says nothing of the disk.
         Err(StoreError::Busy | StoreError::Left) => {
             return answer(cx, read, ReadOutcome::Busy, Payload::new());
@@ -352,6 +352,21 @@ fn answer_done(
         Some(newer) => ReadOutcome::Older { leased, stamps, unreadable, newer: newer.to_vec() },
     };
     answer(cx, read, outcome, blocks.content);
+}
+
+/// Where what was here before is lost, a block without a stamp is not zeros: nobody can read it before it is written.
+fn without_lost(cx: &Context<'_>, read: &ReadRequest, mut blocks: Blocks) -> Blocks {
+    if !cx.groups.is_bare(read.group) {
+        return blocks;
+    }
+    let per_block = usize::from(read.width).max(1);
+    let stamps = blocks.stamps.chunks(per_block).zip(0u32..);
+    let lost = stamps.filter(|(stamps, _)| stamps.iter().all(|stamp| stamp.is_zero()));
+    let lost: Vec<u32> =
+        lost.map(|(_, block)| block).filter(|block| !blocks.unreadable.contains(block)).collect();
+    blocks.unreadable.extend(lost);
+    blocks.unreadable.sort_unstable();
+    blocks
 }
 
 /// Whether a read is served here; if not, the view to tell the reader.

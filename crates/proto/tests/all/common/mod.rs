@@ -13,7 +13,7 @@ use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError};
 use wire::{AdminReply, AdminRequest, Change, Completion, Io, IoError, IoReply, Message, Packet, Span};
 
 /// A store in memory, always durable at once.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct MemoryDisk {
     blocks: BTreeMap<(VolumeId, u64), (Vec<Stamp>, Payload)>,
     staged: BTreeMap<Stamp, (Staged, Payload)>,
@@ -233,6 +233,8 @@ pub struct Cluster {
     opened: Option<VolumeId>,
     admin: Vec<Result<AdminReply, wire::AdminError>>,
     tag: u64,
+    /// Processes of bricks that were begun on other disks.
+    runs: u64,
 }
 
 enum Delayed {
@@ -265,6 +267,7 @@ impl Cluster {
             opened: None,
             admin: Vec::new(),
             tag: 0,
+            runs: 0,
         };
         for nonce in 1..=u64::from(bricks) {
             cluster.admin(AdminRequest::AdmitBrick { nonce }).expect("admitted");
@@ -447,6 +450,28 @@ impl Cluster {
         let (_, disk) = self.bricks.get_mut(&id).expect("a known brick");
         *disk = MemoryDisk::default();
         self.restart(id);
+    }
+
+    /// Gives the disk of each brick an identity, as formatted ones have.
+    pub fn identify_disks(&mut self) {
+        for (id, (brick, _)) in &mut self.bricks {
+            brick.set_disks(vec![u64::from(id.0)]);
+            brick.set_journals([(0, 0)].into_iter());
+        }
+        self.run(Duration::from_secs(1));
+    }
+
+    /// The brick's process ends and another one begins on another disk. Gives the disk of before.
+    pub fn exchange_disk(&mut self, id: BrickId, identity: u64, disk: MemoryDisk) -> MemoryDisk {
+        self.runs += 1;
+        let config = BrickConfig { run: self.runs, ..config(id) };
+        let mut brick = Brick::new(config, vec![disk.recover()], self.now);
+        brick.set_space(1 << 30, 0, 0, 0);
+        brick.set_disks(vec![identity]);
+        brick.set_journals([(0, 0)].into_iter());
+        let (_, before) = self.bricks.insert(id, (brick, disk)).expect("a known brick");
+        self.revive(NodeId::Brick(id));
+        before
     }
 
     /// The directory's process ends and another one begins on the same store.

@@ -1,0 +1,72 @@
+//! `brickwork volume lost`: which bytes of a volume went with a disk that no other brick can stand in for.
+
+use super::client;
+use crate::config::Bytes;
+use crate::global::Global;
+use crate::view::LostRange;
+use crate::{output, view};
+use anyhow::{Result, bail};
+use base::{BrickId, GroupId};
+use wire::{AdminReply, AdminRequest, ClusterStatus, VolumeMap};
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A block that was written again since is good, although its range is still listed.
+
+Examples:
+  brickwork volume lost scratch
+  brickwork volume lost scratch --json | jq '.lost[0]'
+  brickwork volume lost scratch --forget")]
+pub(super) struct Lost {
+    /// The volume, or VOLUME@SNAPSHOT
+    name: String,
+    /// What was not written again reads as zeros from now on, and is not told any more
+    #[arg(long)]
+    forget: bool,
+}
+
+pub(super) fn lost(global: &Global, args: Lost) -> Result<()> {
+    let Lost { name, forget } = args;
+    if forget {
+        client::call(global, AdminRequest::ForgetLost { name: name.clone() })?;
+        return super::done(global, &name, "served with zeros where blocks were lost and not written again");
+    }
+    let AdminReply::Map(map) = client::call(global, AdminRequest::VolumeMap { name: name.clone() })? else {
+        bail!("the directory answered something else; it is of another version");
+    };
+    let ranges = ranges(&client::status(global)?, &map);
+    let total = ranges.iter().map(|range| range.length).sum::<u64>();
+    if global.json {
+        output::print_json(&serde_json::json!({ "lost_bytes": total, "lost": view::lost_json(&ranges) }));
+        return Ok(());
+    }
+    for range in &ranges {
+        println!("bytes {} to {} ({})", range.offset, range.offset + range.length - 1, Bytes(range.length));
+    }
+    match ranges.len() {
+        0 => println!("Nothing of volume '{name}' is lost."),
+        count => println!(
+            "{} of volume '{name}' in {} lay on disks that are gone. Reads of them fail with EIO until they are written.",
+            Bytes(total),
+            output::count(count as u64, "range")
+        ),
+    }
+    Ok(())
+}
+
+/// What went with disks, and what single blocks no brick can make out.
+fn ranges(status: &ClusterStatus, map: &VolumeMap) -> Vec<LostRange> {
+    let is_bare = |group: GroupId, brick: BrickId| {
+        let entry = status.bricks.iter().find(|entry| entry.id == brick);
+        entry.is_some_and(|entry| entry.status.groups.bare.contains(&group))
+    };
+    let volume = &map.volume.name;
+    let gone = proto::layout::lost_ranges(&map.volume, &map.groups, is_bare).into_iter();
+    let gone =
+        gone.map(|of| LostRange { volume: volume.clone(), offset: of.start, length: of.end - of.start });
+    let mut all: Vec<LostRange> = gone.collect();
+    all.extend(view::lost_ranges(status).into_iter().filter(|range| range.volume == *volume));
+    all.sort_by_key(|range| range.offset);
+    all
+}
