@@ -17,11 +17,12 @@ impl Desk {
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) {
+        let refusal = self.cluster.age.refusal(self.cluster.records.counts.version);
+        if let Some(refusal) = refusal.filter(|_| !matches!(request, AdminRequest::Status)) {
+            return answer(fx, asker, Err(refusal));
+        }
         if let Some(result) = self.read(now, &request) {
             return answer(fx, asker, result);
-        }
-        if let Some(refusal) = self.cluster.age.refusal(self.cluster.records.counts.version) {
-            return answer(fx, asker, Err(refusal));
         }
         if let Some(refusal) = self.cluster.store.refusal() {
             // Who waits is told when what it has begun is stored, or when that takes too long.

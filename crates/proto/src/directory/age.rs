@@ -43,8 +43,13 @@ impl Age {
 
     /// Whether nothing may be done: the store is old, or bricks were not heard yet that could know that it is.
     pub(super) fn holds_still(&self, now: Time, bricks: &BTreeMap<BrickId, BrickRecord>) -> bool {
-        let listens = now.since(self.began) < LISTENING;
-        self.is_old() || listens && bricks.keys().any(|brick| !self.heard.contains(brick))
+        self.is_old() || self.listens(now, bricks)
+    }
+
+    /// Whether the store may be old, as far as was heard: what it lacks may have been made since, and is not denied yet.
+    pub(super) fn listens(&self, now: Time, bricks: &BTreeMap<BrickId, BrickRecord>) -> bool {
+        let is_early = !self.is_old() && now.since(self.began) < LISTENING;
+        is_early && bricks.keys().any(|brick| !self.heard.contains(brick))
     }
 
     /// What is told of an old store that holds the map up to `version`.

@@ -65,7 +65,12 @@ impl Cluster {
 
     // ---- storage ----
 
-    pub(super) fn put(&mut self, puts: Vec<Put>, after: Vec<After>, fx: &mut Vec<DirectoryEffect>) {
+    pub(super) fn put(&mut self, mut puts: Vec<Put>, after: Vec<After>, fx: &mut Vec<DirectoryEffect>) {
+        // A store from before must be known as old: it would deny what somebody was told is done.
+        if after.iter().any(|after| matches!(after, After::Answer(_, Ok(_)))) {
+            self.records.bump();
+            puts.push(self.records.put_counts());
+        }
         self.store.put(Write::new(puts, self.records.counts.version, after), fx);
     }
 
@@ -263,6 +268,11 @@ impl Cluster {
     /// Whether the store is older than what bricks know, or may be.
     pub(super) fn holds_still(&self, now: Time) -> bool {
         self.age.holds_still(now, &self.records.bricks)
+    }
+
+    /// Whether bricks were not heard yet that could know that the store is old.
+    pub(super) fn listens(&self, now: Time) -> bool {
+        self.age.listens(now, &self.records.bricks)
     }
 
     // ---- publishing ----

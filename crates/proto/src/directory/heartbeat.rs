@@ -148,6 +148,28 @@ fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
     }
 }
 
+/// A brick's disks know of groups as they were at version `knew`: it may have left groups since, and takes itself for a member
+/// again.
+fn have_leave(cluster: &mut Cluster, brick: BrickId, knew: u64, fx: &mut Vec<DirectoryEffect>) {
+    let mut puts = Vec::new();
+    for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
+        let Some(record) = cluster.records.groups.get_mut(&group).filter(|record| record.changed > knew) else {
+            continue;
+        };
+        let is_outside = |view: &GroupView| view.slot_of(brick).is_none();
+        let Some(view) = record.active.as_ref().filter(|view| is_outside(view)) else { continue };
+        if record.next.as_ref().is_none_or(is_outside) {
+            let number = view.number;
+            record.former.retain(|(of, _)| *of != brick);
+            record.former.push((brick, number));
+            puts.push(cluster.records.put_group(group));
+        }
+    }
+    if !puts.is_empty() {
+        cluster.put(puts, Vec::new(), fx);
+    }
+}
+
 /// Bricks that say that they have left groups are no longer asked to.
 fn on_left(
     cluster: &mut Cluster,
@@ -233,10 +255,13 @@ fn on_behind(cluster: &mut Cluster, now: Time, brick: BrickId, fx: &mut Vec<Dire
         return true;
     }
     let writes = written_by(cluster, brick);
+    let mut knew = 0;
     if let Some(run) = cluster.records.runs.get_mut(&brick) {
         run.is_behind = false;
         run.behind.clone_from(&writes);
+        knew = run.knew;
     }
+    have_leave(cluster, brick, knew, fx);
     if let Some(record) = cluster.records.bricks.get_mut(&brick) {
         let more = writes.into_iter().filter(|group| !record.lost.contains(group)).collect::<Vec<_>>();
         record.lost.extend(more);

@@ -69,14 +69,19 @@ use slow::Slow;
 use store::{After, Asker};
 use views::Views;
 use waiting::Waiting;
-use wire::{AdminError, GroupView, IndexError, IndexRequest, JournalReport, Message};
+use wire::{AdminError, AdminRequest, GroupView, IndexError, IndexRequest, JournalReport, Message};
 
 /// The machine: it passes events to its parts, and looks after them at each tick.
 pub struct Directory {
     desk: Desk,
     objects: Objects,
+    /// What was asked before it is known whether the store is the newest.
+    held: Vec<(NodeId, Message)>,
     next_tick: Time,
 }
+
+/// So many questions are held; whoever asks beyond gets no answer, and asks again.
+const HELD_MAX: usize = 1024;
 
 impl Directory {
     /// A directory whose store holds `contents`, by key.
@@ -91,7 +96,8 @@ impl Directory {
         let (mut cluster, mut views) = (Cluster::new(config, records, now), Views::default());
         views.resume(&mut cluster, now);
         let (members, slow, waiting) = (Members::default(), Slow::default(), Waiting::default());
-        Ok(Directory { desk: Desk { cluster, views, members, slow, waiting }, objects, next_tick: now })
+        let desk = Desk { cluster, views, members, slow, waiting };
+        Ok(Directory { desk, objects, held: Vec::new(), next_tick: now })
     }
 
     /// What happened so far, by name.
@@ -152,6 +158,26 @@ impl Directory {
         if let Err(why) = admit(Role::Directory, from, &message) {
             return self.refuse(from, message, why, fx);
         }
+        if asks_for_records(&message) && self.desk.cluster.listens(now) {
+            if self.held.len() < HELD_MAX {
+                self.held.push((from, message));
+            }
+            return;
+        }
+        self.on_admitted(now, from, message, fx);
+    }
+
+    /// Answers what was held, once it is known whether the store is the newest.
+    fn release(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        if self.held.is_empty() || self.desk.cluster.listens(now) {
+            return;
+        }
+        for (from, message) in core::mem::take(&mut self.held) {
+            self.on_admitted(now, from, message, fx);
+        }
+    }
+
+    fn on_admitted(&mut self, now: Time, from: NodeId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         match (from, message) {
             (NodeId::Brick(_) | NodeId::Gateway(_), Message::Index { operation, request }) => {
                 self.on_index(now, (from, operation), *request, fx);
@@ -187,6 +213,9 @@ impl Directory {
             (NodeId::Gateway(gateway), Message::Observed { members }) => {
                 self.desk.slow.on_observed(now, gateway, members);
             }
+            // An old store does not know who is who: volumes are served as while the directory is away.
+            (NodeId::Gateway(_), Message::GetView { .. }) | (_, Message::OpenVolume { .. })
+                if self.desk.cluster.age.is_old() => {}
             (NodeId::Gateway(_), Message::GetView { group }) => {
                 self.desk.cluster.publish(group, Some(from), fx)
             }
@@ -336,6 +365,14 @@ impl Directory {
     }
 }
 
+/// Whether the answer comes from the records: an old store would deny what was made since.
+fn asks_for_records(message: &Message) -> bool {
+    match message {
+        Message::Admin { request, .. } => !matches!(request, AdminRequest::Status),
+        message => matches!(message, Message::OpenVolume { .. }),
+    }
+}
+
 impl Machine for Directory {
     type Event = DirectoryEvent;
     type Effect = DirectoryEffect;
@@ -348,6 +385,7 @@ impl Machine for Directory {
             DirectoryEvent::Stored { token, result } => self.on_stored(now, token, result, fx),
             DirectoryEvent::Shard { shard, event } => self.objects.on_shard(now, shard, event, fx),
         }
+        self.release(now, fx);
     }
 
     fn settle(&mut self, _now: Time, fx: &mut Vec<DirectoryEffect>) {
@@ -357,6 +395,7 @@ impl Machine for Directory {
     fn wake(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         self.objects.wake(now, fx);
         self.keep_store(now, fx);
+        self.release(now, fx);
         if now < self.next_tick {
             return;
         }

@@ -197,7 +197,8 @@ fn on_new_run(
     let behind = before.map_or_else(Vec::new, |record| record.still_behind(&run.journals));
     let former = before.map_or_else(Vec::new, |record| record.former_beside(&run.journals));
     let (number, journals) = (run.number, run.journals.clone());
-    let record = RunRecord { number, incarnation, journals, is_behind, behind, former };
+    let knew = run.newest_known;
+    let record = RunRecord { number, incarnation, journals, is_behind, behind, former, knew };
     if is_contested {
         known.twice = Some((now, known.address.clone()));
         cluster.counters.count(Counter::BrickRanTwice);

@@ -357,7 +357,8 @@ impl Desk {
         for group in groups {
             let Some(view) = self.cluster.active(group).cloned() else { continue };
             self.cluster.records.bare.insert(group, Slots::default());
-            let puts = vec![self.cluster.records.put_bare(group)];
+            self.cluster.records.bump();
+            let puts = vec![self.cluster.records.put_bare(group), self.cluster.records.put_counts()];
             self.views.begin_change(&mut self.cluster, now, following(&view, |_| {}), puts, fx);
         }
         self.cluster.answer_behind(asker, Ok(AdminReply::Done), fx);
