@@ -192,3 +192,62 @@ fn a_directory_whose_store_is_older_than_what_bricks_know_does_nothing() {
         status.warnings
     );
 }
+
+/// What was made since the backup is not denied in the moment in which bricks are listened to.
+#[test]
+fn a_directory_that_may_be_outdated_denies_nothing() {
+    let mut stage = stage();
+    let backup = stage.stored.clone();
+    let made = AdminRequest::CreateStream {
+        name: "late".to_owned(),
+        weight: 1,
+        minimum: None,
+        reservation: 0,
+        limit: 0,
+        nonce: 5,
+        latency_us: 0,
+    };
+    stage.ask(made).expect("a stream more");
+    let newest = stage.directory.desk.cluster.records.counts.version;
+    for brick in stage.bricks.values_mut() {
+        brick.run.newest_known = newest;
+    }
+    stage.stored = backup;
+    stage.restart();
+    let deleted = stage.ask(AdminRequest::DeleteStream { name: "late".to_owned(), nonce: 6 });
+    let Err(AdminError::NotNow(why)) = deleted else { panic!("{deleted:?}") };
+    assert!(why.contains("older than what brick-"), "{why}");
+    let opened = Message::OpenVolume { operation: 9, name: "v".to_owned() };
+    let mut fx = Vec::new();
+    let packet = DirectoryEvent::Packet { from: ADMIN, packet: opened.into() };
+    stage.directory.step(stage.now, packet, &mut fx);
+    assert!(fx.is_empty(), "{fx:?}");
+    assert!(matches!(stage.ask(AdminRequest::ListVolumes), Err(AdminError::NotNow(_))));
+}
+
+#[test]
+fn a_brick_with_an_old_disk_leaves_what_it_had_left_already() {
+    let mut stage = stage();
+    let group = stage.view().group;
+    let knew = stage.directory.desk.cluster.records.counts.version;
+    // A fourth brick takes its place; it has left, and has said so.
+    stage.ask(AdminRequest::AdmitBrick { nonce: 44 }).expect("a brick more");
+    let space = Space { capacity_bytes: 1 << 40, ..Space::default() };
+    stage.bricks.insert(BrickId(4), BrickStatus { space, disks: vec![4], ..BrickStatus::default() });
+    stage.run(1000);
+    stage.ask(AdminRequest::EvictBrick { brick: MINE }).expect("evicted");
+    stage.run(5000);
+    assert!(stage.view().slot_of(MINE).is_none());
+    stage.bricks.get_mut(&MINE).expect("a brick").groups.left = vec![(group, stage.view().number)];
+    stage.run(1000);
+    let has_to_leave = |stage: &Stage| {
+        let record = &stage.directory.desk.cluster.records.groups[&group];
+        record.former.iter().any(|(brick, _)| *brick == MINE)
+    };
+    assert!(!has_to_leave(&stage));
+    // Its disk is one of before that.
+    stage.bricks.get_mut(&MINE).expect("a brick").groups.left.clear();
+    stage.runs(Run { newest_known: knew, ..run(8, 100, 100) });
+    stage.run(5000);
+    assert!(has_to_leave(&stage));
+}
