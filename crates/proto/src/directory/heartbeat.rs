@@ -153,7 +153,8 @@ fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
 fn have_leave(cluster: &mut Cluster, brick: BrickId, knew: u64, fx: &mut Vec<DirectoryEffect>) {
     let mut puts = Vec::new();
     for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
-        let Some(record) = cluster.records.groups.get_mut(&group).filter(|record| record.changed > knew) else {
+        let Some(record) = cluster.records.groups.get_mut(&group).filter(|record| record.changed > knew)
+        else {
             continue;
         };
         let is_outside = |view: &GroupView| view.slot_of(brick).is_none();

@@ -9,6 +9,7 @@
 mod attach;
 mod broken;
 mod clocks;
+mod enormous;
 mod filesystem;
 mod fio;
 mod hostile;
@@ -88,7 +89,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 29] = [
+const OWN: [(&str, &[&str], Own); 30] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -102,6 +103,7 @@ const OWN: [(&str, &[&str], Own); 29] = [
     ("hostile/replies-never-read", &[], hostile::replies_never_read),
     ("hostile/closed-in-mid-payload", &[], hostile::closed_in_mid_payload),
     ("hostile/half-open-and-slow", &[], hostile::half_open_and_slow),
+    ("hostile/enormous-reads", &[], enormous::reads),
     ("hostile/garbage-to-daemons", &[], hostile::garbage_to_daemons),
     ("sectors/two-gateways-one-block", &[], hostile::two_gateways_one_block),
     ("clocks/two-gateways-apart", &["faketime"], clocks::two_gateways_apart),
