@@ -17,7 +17,7 @@ use wire::{Io, IoError, Message, Packet, Service, Spoken, Wire};
 const VOLUME_BYTES: u64 = 64 << 30;
 const READS: u64 = 40;
 /// The longest that a request can name.
-const FOUR_GIB: u32 = u32::MAX & !4095;
+const FOUR_GIB: u32 = !4095;
 /// The longest that a gateway answers with content.
 const LONGEST: u32 = 32 << 20;
 /// Clients that take no answers.
