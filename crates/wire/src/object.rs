@@ -184,7 +184,7 @@ pub struct BrickPlace {
     pub is_evicted: bool,
     /// Whether what it has is to be made again elsewhere: it is to be emptied, or has been away for long.
     pub is_lost: bool,
-    /// Another number when it comes with other disks.
+    /// Another number when it comes with other disks, or with an older copy of one.
     pub disks: u64,
     /// Of its disks; zero where some daemon does not know yet that fragments are moved.
     pub capacity_bytes: u64,

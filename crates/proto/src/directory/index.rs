@@ -122,6 +122,8 @@ impl Desk {
         let has_room = status.is_some_and(|status| fullness(status) < full::JOIN);
         let space = status.map(|status| status.space).unwrap_or_default();
         let is_heard = self.cluster.leases.is_alive(now, brick);
+        // What an old disk lacks is as good as gone with it, although the disk is the same.
+        let found_old = self.cluster.records.runs.get(&brick).map_or(0, |run| run.found_old);
         Some(BrickPlace {
             brick,
             address: record.address.clone(),
@@ -130,7 +132,7 @@ impl Desk {
             is_evicted: record.evicted,
             free_bytes: space.capacity_bytes.saturating_sub(space.used_bytes),
             is_lost: self.members.is_given_up(&self.cluster, now, brick),
-            disks: record.disks.iter().fold(0, |all: u64, disk| all.rotate_left(7) ^ disk),
+            disks: record.disks.iter().fold(found_old, |all: u64, disk| all.rotate_left(7) ^ disk),
             capacity_bytes: if may_move { space.capacity_bytes } else { 0 },
         })
     }

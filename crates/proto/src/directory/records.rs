@@ -47,6 +47,8 @@ pub(super) struct RunRecord {
     pub(super) former: Vec<u64>,
     /// The newest version of the map that its disks know of.
     pub(super) knew: u64,
+    /// So often the brick came with an old disk: fragments of objects may have gone with what that lacks.
+    pub(super) found_old: u64,
 }
 
 /// What is known of a brick that was left out for being slow, for as long as it matters.
@@ -186,7 +188,7 @@ wire_struct!(Refusal { nonce, why });
 wire_struct!(StreamsRecord { version, places, next });
 wire_struct!(TimeRecord { time, counted, taken_forward });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
-wire_struct!(RunRecord { number, incarnation, journals, is_behind, behind, former, knew });
+wire_struct!(RunRecord { number, incarnation, journals, is_behind, behind, former, knew, found_old });
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });

@@ -198,7 +198,8 @@ fn on_new_run(
     let former = before.map_or_else(Vec::new, |record| record.former_beside(&run.journals));
     let (number, journals) = (run.number, run.journals.clone());
     let knew = run.newest_known;
-    let record = RunRecord { number, incarnation, journals, is_behind, behind, former, knew };
+    let found_old = before.map_or(0, |record| record.found_old) + u64::from(is_old);
+    let record = RunRecord { number, incarnation, journals, is_behind, behind, former, knew, found_old };
     if is_contested {
         known.twice = Some((now, known.address.clone()));
         cluster.counters.count(Counter::BrickRanTwice);
@@ -235,6 +236,7 @@ fn on_ousted(
     }
     if !record.is_behind && cluster.rules.is_old_disk(record.found_less_than(&run.journals)) {
         record.is_behind = true;
+        record.found_old += 1;
         // What it told is told no more: it must not count against the later run a second time.
         record.raise_found(&run.journals);
         known.old = Some(now);

@@ -104,6 +104,30 @@ fn an_old_disk_is_known_by_a_directory_that_restarted() {
     assert!(!stage.is_current());
 }
 
+/// Bricks make again what a disk lacks of objects when the number of its brick is another one: of what an old disk lacks altogether nobody else would know.
+#[test]
+fn an_old_disk_is_another_one_to_those_who_look_after_objects() {
+    let mut stage = stage();
+    let disks = |stage: &Stage| {
+        let places = stage.directory.desk.places_of_fragments(stage.now).expect("bricks are known");
+        places.iter().find(|place| place.brick == MINE).expect("one of them").disks
+    };
+    let before = disks(&stage);
+    stage.runs(run(8, 900, 900));
+    stage.run(3000);
+    assert_eq!(disks(&stage), before, "it has all that it had");
+    stage.runs(run(9, 899, 899));
+    stage.run(10_000);
+    let first = disks(&stage);
+    assert_ne!(first, before);
+    stage.restart();
+    stage.run(15_000);
+    assert_eq!(disks(&stage), first, "a directory that restarts tells the same");
+    stage.runs(run(10, 898, 898));
+    stage.run(10_000);
+    assert!(![before, first].contains(&disks(&stage)), "each time anew");
+}
+
 /// One of two disks is old.
 #[test]
 fn each_disk_is_looked_at() {
