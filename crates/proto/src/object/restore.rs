@@ -481,10 +481,10 @@ struct Plan {
 }
 
 /// What is missing goes to its brick again if that takes more; else to a brick that has fewest of the segment's fragments, and no other copy of
-/// the block. If that would not survive `losses`, as fewer bricks share the fragments than before, further symbols are made.
+/// the block. If that would not survive the loss of so many bricks as are `wanted`, as fewer bricks share the fragments than before, further symbols are made.
 fn plan(
     version: ObjectVersion,
-    (segment, losses): (&SegmentRecord, u32),
+    (segment, wanted): (&SegmentRecord, u32),
     missing: &[Place],
     bricks: &Bricks,
 ) -> Plan {
@@ -513,11 +513,9 @@ fn plan(
         }
     }
     let has_all = instead.len() == missing.len();
-    // On so few bricks nothing survives, however much there is.
     let few = kept.iter().map(|(_, brick)| *brick).chain(takers.iter().copied()).collect::<BTreeSet<_>>();
-    if few.len() <= losses as usize {
-        return Plan { instead, is_enough: false };
-    }
+    // So few bricks survive the loss of all but one.
+    let losses = wanted.min((few.len() as u32).saturating_sub(1));
     let first = kept.iter().chain(missing).map(|(symbol, _)| symbol + 1).max().unwrap_or(0);
     let further = first..first + segment.coding.blocks() * (losses + 1) + FURTHER_SLACK;
     let coder = segment.coder(&[further.end]);
@@ -537,7 +535,7 @@ fn plan(
         // There are too few bricks: what is of no use yet is not made.
         instead.retain(|_, old| old.is_some());
     }
-    Plan { instead, is_enough: has_all && survives }
+    Plan { instead, is_enough: has_all && survives && losses == wanted }
 }
 
 /// So many symbols are made beyond those that would do if they were shared evenly.
@@ -636,6 +634,20 @@ mod tests {
         let lost = [(4, BrickId(2)), (5, BrickId(2))];
         let Plan { instead, is_enough } = plan(V, (&segment, 1), &lost, &bricks(&[(1, true), (2, false)]));
         assert!(!is_enough && instead.len() == 2 && instead.values().all(Option::is_some), "{instead:?}");
+    }
+
+    /// Nothing further was made where no more bricks were left than may be lost: then the loss of one could be one too many.
+    #[test]
+    fn where_few_bricks_are_left_all_but_one_may_be_lost() {
+        let places: Vec<(u32, u32)> = (0..20).map(|symbol| (symbol, 1 + symbol % 5)).collect();
+        let segment = segment(Coding::precoded(10), &places);
+        let lost: Vec<Place> = segment.places.iter().filter(|(_, brick)| brick.0 > 2).copied().collect();
+        let two = bricks(&[(1, true), (2, true), (3, false), (4, false), (5, false)]);
+        let Plan { instead, is_enough } = plan(V, (&segment, 2), &lost, &two);
+        let kept = segment.places.iter().filter(|place| !lost.contains(place)).chain(instead.keys()).copied();
+        let kept: Vec<Place> = kept.collect();
+        assert!(segment.coder(&[]).survives(&kept, 1), "{kept:?}");
+        assert!(!is_enough, "it was put to survive the loss of two");
     }
 
     /// Found by the torture (seed 14): 16 symbols of 10 blocks were shared by two bricks, and neither had enough.
