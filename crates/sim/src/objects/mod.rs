@@ -18,12 +18,14 @@ impl World {
         self.start_named();
     }
 
-    /// Disks that were lost so far, and sectors that went bad: each may have held fragments.
+    /// Disks that were lost or put back from older copies so far, and sectors that went bad: each may have held fragments.
     fn lost_of_objects(&self) -> u64 {
-        const LOSSES: [Incident; 5] = [
+        const LOSSES: [Incident; 6] = [
             Incident::BricksLostForGood,
             Incident::DisksExchanged,
             Incident::BricksReplaced,
+            // What was stored since it was copied an old disk lacks.
+            Incident::OldDisksPutBack,
             Incident::RottenSectors,
             Incident::UnreadableSectors,
         ];
