@@ -10,8 +10,8 @@ use crate::checkers::{Violation, linearizable};
 use crate::history::{Kind as Access, Operation, Register};
 use crate::schedule::{By, Whether};
 use crate::units::{MS, SECOND};
-use crate::world::World;
 use crate::world::event::{Event, Input};
+use crate::world::{Node, World};
 use base::{BrickId, ObjectVersion, Payload};
 use core::time::Duration;
 use model::Draw;
@@ -63,6 +63,8 @@ pub(crate) struct Named {
     issuing: bool,
     /// When all is healed, content comes within this time.
     content_ns: u64,
+    /// The brick that is to be emptied when all is healed.
+    emptied: Option<BrickId>,
     /// What was looked up last.
     looked: Looked,
     pub(super) probe: Option<Probe>,
@@ -150,6 +152,7 @@ impl Named {
             counts: BTreeMap::new(),
             issuing: true,
             content_ns: 20 * MS,
+            emptied: None,
             looked: None,
             probe: None,
         }
@@ -166,6 +169,11 @@ impl Named {
 
     pub(super) fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// So many puts and patches were asked for.
+    pub(super) fn puts(&self) -> u64 {
+        self.drawn
     }
 
     fn draw_put(&mut self, lost_before: u64, bricks: usize) -> What {
@@ -300,6 +308,11 @@ impl Named {
     /// The puts that are visible by the last list.
     pub(super) fn listed(&self) -> BTreeSet<u64> {
         self.operations.iter().rev().take(NAMES.len()).map(|operation| operation.value).collect()
+    }
+
+    /// Whether this brick is to be emptied.
+    pub(super) fn empties(&self, brick: BrickId) -> bool {
+        self.emptied == Some(brick)
     }
 
     /// Which put a version is, if it was seen under a name.
@@ -692,17 +705,19 @@ impl World {
         self.audit_garbage_while_bricks_restart();
         self.audit_space();
         self.audit_redundancy_of_objects();
+        self.audit_unnamed();
         self.audit_wrong_fragments();
     }
 
     /// Patches each object while a brick is emptied, where others can take over what it has. It stays evicted until objects are redundant without it.
     fn patch_while_fragments_move(&mut self) -> Result<(), Violation> {
-        let bricks = u64::from(self.shape.bricks);
+        let bricks: Vec<BrickId> =
+            self.nodes.iter().filter(|node| node.runs()).filter_map(Node::brick).collect();
         if let Some(named) = &mut self.named {
             named.content_ns = SLOW_PATCH_NS;
         }
-        let may_evict = bricks > 3 && !self.shape.disks.are_small;
-        let brick = self.named.as_mut().filter(|_| may_evict).map(|named| named.draw.between(1, bricks));
+        let may_evict = bricks.len() > 3 && !self.shape.disks.are_small;
+        let brick = self.named.as_mut().filter(|_| may_evict).map(|named| *named.draw.pick(&bricks));
         let lost_before = self.lost_of_objects();
         for name in 0..NAMES.len() {
             let Some(&node) = self.running_gateways().first() else { return Ok(()) };
@@ -716,7 +731,8 @@ impl World {
         }
         if let Some(brick) = brick {
             // It may be refused.
-            let _ = self.try_administer(AdminRequest::EvictBrick { brick: BrickId(brick as u32) })?;
+            let is_done = self.try_administer(AdminRequest::EvictBrick { brick })?.is_ok();
+            self.named.iter_mut().for_each(|named| named.emptied = is_done.then_some(brick));
         }
         self.await_objects_for(LIVE_NS + SLOW_PATCH_NS);
         Ok(())

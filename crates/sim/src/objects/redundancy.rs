@@ -1,13 +1,14 @@
-//! When all is healed, every object comes to survive the loss of as many bricks as it was put to survive: bricks make again what was lost.
+//! When all is healed, every object comes to survive the loss of as many bricks as it was put to survive: bricks make again what was lost. Where no more
+//! bricks than that are left it survives the loss of all but one.
 //!
 //! That is tried with the loss of each one brick, and with some choices of as many as may be lost: each segment is read from all others.
 
 use super::named::{NAMES, Named};
 use crate::checkers::Violation;
 use crate::units::SECOND;
-use crate::world::World;
 use crate::world::event::Input;
-use base::BrickId;
+use crate::world::{Node, World};
+use base::{BrickId, NodeId};
 use proto::gateway::Segment;
 use proto::object::{AccessStrategy, Get, Manifest, ObjectError, SegmentRecord};
 use std::collections::BTreeSet;
@@ -56,7 +57,10 @@ impl World {
             Err(ObjectError::Index(IndexError::NoObject)) => return None,
             Err(error) => return Some(error.to_string()),
         };
+        let staying =
+            self.nodes.iter().filter_map(Node::brick).filter(|brick| self.stays(*brick)).count() as u32;
         let losses = self.named.as_ref().and_then(|named| named.losses_of(&info, lost)).unwrap_or(0);
+        let losses = losses.min(staying.saturating_sub(1));
         if losses == 0 {
             return None;
         }
@@ -79,6 +83,12 @@ impl World {
             }
         }
         None
+    }
+
+    /// Whether a brick is there, and is not to be emptied.
+    pub(super) fn stays(&self, brick: BrickId) -> bool {
+        let runs = self.nodes.slot(NodeId::Brick(brick)).is_some_and(|node| self.nodes[node].runs());
+        runs && self.named.as_ref().is_none_or(|named| !named.empties(brick))
     }
 
     /// Which bricks are left out: each one of those that have something, and where more may be lost some choices of so many.

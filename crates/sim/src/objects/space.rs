@@ -1,7 +1,7 @@
 //! What objects take on disks, when all is healed: bricks come to have nothing that nobody can read, also where they are restarted again and again, and what a putter sends
 //! beyond what it needs is given back at once.
 
-use super::named::NAMES;
+use super::named::{NAMES, Named};
 use super::redundancy::Looked;
 use crate::checkers::Violation;
 use crate::units::SECOND;
@@ -11,6 +11,7 @@ use base::{BrickId, ObjectVersion};
 use model::PowerCut;
 use proto::object::Manifest;
 use std::collections::BTreeSet;
+use wire::ObjectInfo;
 
 /// Bricks have given garbage back within this time: they look for it every half minute, and less often where that takes them long.
 const GARBAGE_NS: u64 = 600 * SECOND;
@@ -20,6 +21,8 @@ const LIFE_NS: u64 = 5 * SECOND;
 const OUTAGE_NS: u64 = SECOND / 2;
 /// What was called off has gone within this time.
 const CALLED_OFF_NS: u64 = 15 * SECOND;
+/// What no record names a brick for any more has gone within this time: bricks that found nothing to do look for it again after ten minutes.
+const UNNAMED_NS: u64 = 1500 * SECOND;
 
 /// So often, a second apart, bricks must have none: a brick that has just started does not say what it has.
 const LOOKS: u32 = 3;
@@ -85,14 +88,14 @@ impl World {
 
     /// The segments that are part of some object.
     fn segments_of_objects(&mut self) -> BTreeSet<Segment> {
-        let manifests = self.manifests();
-        let numbered = manifests.into_iter().flat_map(|manifest| (0..).zip(manifest.segments));
+        let objects = self.objects();
+        let numbered = objects.into_iter().flat_map(|(_, manifest)| (0..).zip(manifest.segments));
         numbered.map(|(number, segment)| (segment.version, number)).collect()
     }
 
-    fn manifests(&mut self) -> Vec<Manifest> {
+    fn objects(&mut self) -> Vec<(ObjectInfo, Manifest)> {
         let looked: Vec<Looked> = (0..NAMES.len()).map(|name| self.look_at_object(name)).collect();
-        looked.into_iter().flatten().flatten().map(|(_, manifest)| manifest).collect()
+        looked.into_iter().flatten().flatten().collect()
     }
 
     /// What a brick has of a version, although that is visible under no name, and no other version shares it.
@@ -118,10 +121,23 @@ impl World {
         if !self.judges.are_content() || self.shape.disks.are_small {
             return;
         }
+        let Some(before) = self.named.as_ref().map(Named::puts) else { return };
         self.put_all_objects_anew();
-        let end_ns = self.time.now_ns() + CALLED_OFF_NS;
+        self.await_all_named(before, CALLED_OFF_NS);
+    }
+
+    /// Bricks come to have nothing of objects that is named elsewhere: what an old disk brought back, what others made again while a brick was away, and what a
+    /// brick had that is to be emptied.
+    pub(super) fn audit_unnamed(&mut self) {
+        if !self.shape.disks.are_small {
+            self.await_all_named(0, UNNAMED_NS);
+        }
+    }
+
+    fn await_all_named(&mut self, before: u64, most_ns: u64) {
+        let end_ns = self.time.now_ns() + most_ns;
         while self.judges.are_content()
-            && let Some(unnamed) = self.unnamed()
+            && let Some(unnamed) = self.unnamed(before)
         {
             if self.time.now_ns() >= end_ns {
                 return self.judge(Err(Violation::new("space", unnamed)));
@@ -130,10 +146,18 @@ impl World {
         }
     }
 
-    /// What a brick has of an object although it is not named for that.
-    fn unnamed(&mut self) -> Option<String> {
-        for manifest in self.manifests() {
+    /// What a brick has of an object that was put after the first so many, although it is not named for that. Where a put fails for want of bricks an
+    /// older object stays, and a brick that is to be emptied may still have some of it.
+    fn unnamed(&mut self, before: u64) -> Option<String> {
+        for (info, manifest) in self.objects() {
+            if info.put_ms <= before {
+                continue;
+            }
             for (number, segment) in (0_u64..).zip(&manifest.segments) {
+                // What was lost is not all made again: what is named elsewhere may be the last there is.
+                if segment.places.iter().any(|(_, brick)| !self.stays(*brick)) {
+                    continue;
+                }
                 let is_named = |brick: BrickId| segment.places.iter().any(|(_, at)| *at == brick);
                 let has_it = |brick: &(usize, BrickId)| {
                     self.nodes[brick.0].segments().contains(&(segment.version, number))
