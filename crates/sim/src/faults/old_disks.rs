@@ -81,6 +81,7 @@ impl World {
             self.faults.copy = Some(copy);
             return self.later(STORED_NS, Event::FaultEnd(Fault::Copied { is_stored: true }));
         }
+        self.judges.failover().clear();
         self.faults.count(Incident::OldDisksPutBack);
         self.note_wiped(copy.brick);
         let others = match copy.of_all {

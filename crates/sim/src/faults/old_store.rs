@@ -36,6 +36,7 @@ impl World {
     pub(super) fn exchange_store(&mut self) {
         match self.faults.store.take() {
             Some(Kept::Old(old)) if self.may_put_store_back() => {
+                self.judges.failover().clear();
                 self.faults.count(Incident::OldStoresPutBack);
                 let outage_ns = self.faults.draw.between(50 * MS, 2 * SECOND);
                 self.crash(0, PowerCut::ProcessOnly);
@@ -49,6 +50,7 @@ impl World {
                 self.later(outage_ns + HEARD_NS, Event::FaultEnd(Fault::StoreCopied));
             }
             Some(Kept::Newest(newest)) if self.nodes[0].is_outdated() => {
+                self.judges.failover().clear();
                 self.crash(0, PowerCut::ProcessOnly);
                 self.set_store_contents(newest);
                 self.note(0, "gets its newest store back");
