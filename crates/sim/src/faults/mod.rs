@@ -213,6 +213,11 @@ impl Faults {
         self.disturbed_ns.max(self.hindered_ns)
     }
 
+    /// Whether no further fault may happen yet.
+    fn are_quiet(&self, now_ns: u64) -> bool {
+        now_ns < self.quiet_until_ns
+    }
+
     /// Whether faults may still happen.
     pub(crate) fn are_on(&self) -> bool {
         self.until_ns > 0

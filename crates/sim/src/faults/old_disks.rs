@@ -72,11 +72,13 @@ impl World {
         let Some(copy) = self.faults.copy.take().filter(|_| self.faults.until_ns > 0) else { return };
         let is_old = self.nodes[0].knows_more(copy.brick, copy.disks.iter().map(|of| (of.identity, of.head)));
         let bears = self.may_lose(copy.brick) && !self.faults.may_be_rotten(copy.brick);
-        if !self.nodes[copy.node].runs() || !is_old || !bears {
+        if !self.nodes[copy.node].runs() || !is_old || !bears || self.faults.are_quiet(self.time.now_ns()) {
             // It may be both a little later.
             self.faults.copy = Some(copy);
             return self.later(AGAIN_NS, Event::FaultEnd(Fault::Copied { is_stored: false }));
         }
+        // A directory that crashes before it has stored what it heard does not know that the disks are old.
+        self.faults.quiet_until_ns = self.time.now_ns() + STORED_NS;
         if copy.of_all && !is_stored {
             self.faults.copy = Some(copy);
             return self.later(STORED_NS, Event::FaultEnd(Fault::Copied { is_stored: true }));

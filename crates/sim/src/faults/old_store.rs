@@ -67,6 +67,11 @@ impl World {
             self.physics.net().config().loss_ppm == 0 && self.faults.disturbed_ns < self.time.now_ns();
         let is_there = |node: usize| self.nodes[node].runs() || self.nodes[node].is_gone();
         let bricks = self.nodes.matching(|node| node.brick().is_some());
-        self.faults.until_ns > 0 && is_calm && self.nodes[0].runs() && bricks.into_iter().all(is_there)
+        let is_quiet = self.faults.are_quiet(self.time.now_ns());
+        self.faults.until_ns > 0
+            && !is_quiet
+            && is_calm
+            && self.nodes[0].runs()
+            && bricks.into_iter().all(is_there)
     }
 }
