@@ -13,6 +13,7 @@ mod enormous;
 mod filesystem;
 mod fio;
 mod hostile;
+mod lost;
 mod metrics;
 mod nbd_tools;
 pub(crate) mod neighbours;
@@ -89,7 +90,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 30] = [
+const OWN: [(&str, &[&str], Own); 31] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -107,6 +108,7 @@ const OWN: [(&str, &[&str], Own); 30] = [
     ("hostile/garbage-to-daemons", &[], hostile::garbage_to_daemons),
     ("sectors/two-gateways-one-block", &[], hostile::two_gateways_one_block),
     ("clocks/two-gateways-apart", &["faketime"], clocks::two_gateways_apart),
+    ("lost/raid0-disk", &[], lost::raid0_disk),
     ("broken/disk-cut-short", &[], broken::disk_cut_short),
     ("broken/disk-of-noise", &[], broken::disk_of_noise),
     ("broken/noise-in-data", &[], broken::noise_in_data),

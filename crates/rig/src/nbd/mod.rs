@@ -49,6 +49,8 @@ pub mod command {
 pub mod error {
     /// Nothing permitted: read-only.
     pub const EPERM: u32 = 1;
+    /// What cannot be made out.
+    pub const EIO: u32 = 5;
     /// The request makes no sense.
     pub const EINVAL: u32 = 22;
     /// No room.
@@ -178,6 +180,16 @@ impl Nbd {
         let reply = self.reply()?;
         ensure!(reply.error == 0, "reading {length} bytes at {offset}: error {}", reply.error);
         self.payload(length as usize)
+    }
+
+    /// Reads, and waits for it: nothing where the answer is EIO.
+    pub fn read_unless_lost(&mut self, offset: u64, length: u32) -> Result<Option<Vec<u8>>> {
+        self.request(command::READ, 1, offset, length)?;
+        match self.reply()?.error {
+            0 => self.payload(length as usize).map(Some),
+            error::EIO => Ok(None),
+            error => bail!("reading {length} bytes at {offset}: error {error}, which is not EIO"),
+        }
     }
 
     /// Writes, and waits for it.

@@ -2,15 +2,13 @@
 
 use anyhow::{Result, ensure};
 use base::BLOCK_U64;
-use rig::nbd::{Nbd, command};
+use rig::nbd::Nbd;
 use rig::noise::Noise;
 use rig::pattern;
 use std::collections::BTreeSet;
 
 /// Blocks that are read in one request, as long as all is well.
 const RUN: u64 = 256;
-/// The error of a block that cannot be made out.
-const EIO: u32 = 5;
 
 pub(super) struct Ledger {
     values: Vec<u64>,
@@ -62,7 +60,7 @@ impl Ledger {
         let mut unreadable = BTreeSet::new();
         for block in (0..self.blocks()).step_by(RUN as usize) {
             let count = RUN.min(self.blocks() - block);
-            match read(nbd, block, count)? {
+            match nbd.read_unless_lost(block * BLOCK_U64, (count * BLOCK_U64) as u32)? {
                 Some(data) => self.compare(block, &data)?,
                 None => unreadable.extend(self.verify_singly(nbd, block, count)?),
             }
@@ -73,7 +71,7 @@ impl Ledger {
     fn verify_singly(&self, nbd: &mut Nbd, block: u64, count: u64) -> Result<Vec<u64>> {
         let mut unreadable = Vec::new();
         for block in block..block + count {
-            match read(nbd, block, 1)? {
+            match nbd.read_unless_lost(block * BLOCK_U64, BLOCK_U64 as u32)? {
                 Some(data) => self.compare(block, &data)?,
                 None => unreadable.push(block),
             }
@@ -90,16 +88,5 @@ impl Ledger {
             );
         }
         Ok(())
-    }
-}
-
-/// What is there; nothing when it is answered with EIO.
-fn read(nbd: &mut Nbd, block: u64, count: u64) -> Result<Option<Vec<u8>>> {
-    let length = count * BLOCK_U64;
-    nbd.request(command::READ, block, block * BLOCK_U64, length as u32)?;
-    match nbd.reply()?.error {
-        0 => nbd.payload(length as usize).map(Some),
-        EIO => Ok(None),
-        error => anyhow::bail!("reading {count} blocks at {block}: error {error}, which is not EIO"),
     }
 }

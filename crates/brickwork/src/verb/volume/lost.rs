@@ -1,6 +1,6 @@
 //! `brickwork volume lost`: which bytes of a volume went with a disk that no other brick can stand in for.
 
-use super::client;
+use super::{client, confirm};
 use crate::config::Bytes;
 use crate::global::Global;
 use crate::view::LostRange;
@@ -24,11 +24,18 @@ pub(super) struct Lost {
     /// What was not written again reads as zeros from now on, and is not told any more
     #[arg(long)]
     forget: bool,
+    /// Do not ask for confirmation
+    #[arg(long, requires = "forget")]
+    yes: bool,
 }
 
 pub(super) fn lost(global: &Global, args: Lost) -> Result<()> {
-    let Lost { name, forget } = args;
+    let Lost { name, forget, yes } = args;
     if forget {
+        if !yes {
+            let what = format!("Serve what volume '{name}' lost, and what was not written again, as zeros");
+            confirm::confirm(&what, &name)?;
+        }
         client::call(global, AdminRequest::ForgetLost { name: name.clone() })?;
         return super::done(global, &name, "served with zeros where blocks were lost and not written again");
     }
