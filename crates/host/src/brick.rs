@@ -189,7 +189,7 @@ impl BrickRole<'_> {
             Standing::Stands { behind, .. } if behind.is_empty() => {}
             Standing::Stands { behind, .. } => tracing::error!(
                 groups = behind.len(),
-                "a disk is older than what this brick had told of it, so its groups go on without it and every block is compared \
+                "a disk is older than what this brick had told of it, so it is left out of its groups, and every block is compared before it returns \
                  ({})",
                 self.names
             ),
@@ -378,6 +378,7 @@ fn publish_care(status: &BrickStatus, meter: &mut Meter) {
     meter.counter("brickwork_scrubs_completed_total", status.scrub.completed);
     meter.counter("brickwork_repaired_blocks_total", status.rot.repaired_blocks);
     meter.gauge("brickwork_lost_blocks", status.rot.lost_blocks as f64);
+    meter.gauge("brickwork_lost_groups", status.groups.bare.len() as f64);
     let synced = status.durability.iter().filter(|way| **way == Durability::WriteThenSync).count();
     meter.gauge("brickwork_disks_synced_after_write", synced as f64);
 }

@@ -97,6 +97,8 @@ pub struct GroupState {
     pub promised: ViewNumber,
     /// The view that began last.
     pub active: Option<GroupView>,
+    /// What this brick had of the group before is lost, and nobody else has it: a block without a stamp is not zeros.
+    pub is_bare: bool,
 }
 
 /// What a brick is to know and do beside keeping its views.
@@ -553,7 +555,7 @@ impl Wire for VolumeInfo {
 }
 
 wire_struct!(Family { number, volumes, groups });
-wire_struct!(GroupState { promised, active });
+wire_struct!(GroupState { promised, active; since 20: is_bare });
 wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing });
 wire_enum!(Standing { 0 => Untold, 1 => Waits, 2 => Stands { incarnation, behind }, 3 => Ousted { by } });
 wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known });

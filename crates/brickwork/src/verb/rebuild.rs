@@ -62,7 +62,8 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
     } else {
         status = print(global, status)?;
     }
-    Ok(if view::is_redundant(&status) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_whole = view::is_redundant(&status) && !view::has_lost(&status);
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Prints how far everything is, from two looks where something catches up; returns the latest.
@@ -73,7 +74,7 @@ fn print(global: &Global, before: ClusterStatus) -> Result<ClusterStatus> {
         status = client::status(global)?;
     }
     if view::is_redundant(&status) {
-        println!("All data are redundant.");
+        println!("{}", watch::nothing_to_rebuild(&status));
     } else if watch::catching_up(&status).next().is_none() {
         println!("Not all data are redundant, and no brick is fetching what it lacks now.");
     } else {

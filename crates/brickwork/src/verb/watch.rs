@@ -80,7 +80,7 @@ pub fn until(
     }
 }
 
-/// Watches bricks catch up until `done`. Ends with 0 when it is, with 1 when the time was over.
+/// Watches bricks catch up until `done`. Ends with 0 when it is, with 1 when the time was over or blocks are lost for good.
 pub fn rebuild(
     global: &Global,
     waiting: &Waiting,
@@ -115,7 +115,7 @@ pub fn rebuild(
             0 => String::new(),
             bytes => format!("; {} fetched meanwhile", Bytes(bytes)),
         };
-        println!("All data are redundant. Waited {}{fetched}.", view::span(start.elapsed()));
+        println!("{} Waited {}{fetched}.", nothing_to_rebuild(&status), view::span(start.elapsed()));
     } else {
         let groups = output::count(catching_up(&status).count() as u64, "group");
         println!(
@@ -124,7 +124,15 @@ pub fn rebuild(
         );
         redundancy_problems(&status).iter().for_each(|problem| output::print_marked("!", problem));
     }
-    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_done && !view::has_lost(&status) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is said once nothing catches up.
+pub fn nothing_to_rebuild(status: &ClusterStatus) -> &'static str {
+    match view::has_lost(status) {
+        true => "Nothing is left to rebuild, but blocks are lost: `brickwork status` names the volumes.",
+        false => "All data are redundant.",
+    }
 }
 
 /// What a rebuild is at, for programs.

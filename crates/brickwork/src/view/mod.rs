@@ -96,6 +96,11 @@ pub fn is_redundant(status: &ClusterStatus) -> bool {
     status.volumes.iter().all(whole) && status.bricks.iter().all(stays)
 }
 
+/// Whether blocks of some volume went with a disk, and no other brick has them.
+pub fn has_lost(status: &ClusterStatus) -> bool {
+    status.volumes.iter().any(|volume| volume.lost > 0)
+}
+
 /// How a brick is, in a word or two.
 pub fn brick_state(brick: &BrickEntry) -> String {
     if brick.status.failed.is_some() {

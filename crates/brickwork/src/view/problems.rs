@@ -221,8 +221,8 @@ fn lost_groups(names: &str, volume: &VolumeStatus) -> Option<String> {
     (volume.lost > 0).then(|| {
         let name = &volume.volume.name;
         format!(
-            "{names} lost blocks of {} of {} groups with a disk, and no other brick has them. Reads of them fail with EIO until they are \
-             written again. `brickwork volume lost {name}` lists them: restore them from a backup, then run \
+            "{names} lost blocks of {} of {} groups: a disk that is gone held the only copy. Reads of these blocks fail with EIO until they \
+             are written again. `brickwork volume lost {name}` lists them: restore them from a backup, then run \
              `brickwork volume lost {name} --forget`; or delete the volume.",
             volume.lost, volume.groups
         )
@@ -253,7 +253,7 @@ fn being(count: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{brick_state, is_redundant, status_json, volume_state};
+    use crate::view::{brick_state, has_lost, is_redundant, status_json, volume_state};
     use base::{GroupId, ViewNumber, VolumeId};
     use proptest::prelude::*;
     use wire::{BrickStatus, CatchUp, LostBlocks, Space, VolumeInfo};
@@ -389,8 +389,10 @@ mod tests {
             volume.lost = 2;
         }
         let told = told(&status);
-        assert_eq!(told.matches("lost blocks of 2 of 4 groups").count(), 1, "{told}");
+        assert_eq!(told.matches("lost blocks of 2 of 4 groups:").count(), 1, "{told}");
         assert!(told.contains("`brickwork volume lost first` lists them"), "{told}");
+        // Nothing is to be waited for, and that does not mean that all is there.
+        assert!(is_redundant(&status) && has_lost(&status));
         assert_eq!(volume_state(&status.volumes[0]), "lost blocks 2/4");
         assert_eq!(status_json(&status)["healthy"], serde_json::json!(false));
     }

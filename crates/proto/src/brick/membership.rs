@@ -30,7 +30,6 @@ enum Note {
     Disks(Vec<u64>),
     Newest,
     Time,
-    Bare,
 }
 
 /// A note of a group, and what follows it. It waits until all that was decided before is durable on every disk: a crash
@@ -243,8 +242,7 @@ impl Brick {
         }
         self.membership.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
         self.maintenance.report(&mut self.membership.status, &self.families, &self.groups);
-        self.membership.status.groups.bare =
-            self.groups.bare().filter(|group| self.groups.has(*group)).collect();
+        self.membership.status.groups.bare = self.groups.bare().collect();
         self.vitals.probe(now, fx);
         self.membership.status.health = self.vitals.report(now);
         let streams = self.report_streams();
@@ -521,27 +519,22 @@ impl Brick {
         let began = self.groups.active(view.group).is_some_and(|active| active.number >= view.number);
         // Every view but a group's first is promised before it begins; who has lost its disks meanwhile did not.
         let promised = view.number == ViewNumber(1) || self.groups.promised(view.group) >= view.number;
-        if !view.is_writer(self.membership.id) || !promised || (!began && !self.groups.activate(view)) {
+        // Said of each slot where the directory knows.
+        let bare = bare.map(|bare| view.slot_of(self.membership.id).is_some_and(|slot| bare.has(slot)));
+        let may_begin = bare != Some(true) || self.groups.may_be_bare(view.group);
+        let is_party = view.is_writer(self.membership.id) && promised && may_begin;
+        if !is_party || (!began && !self.groups.activate(view)) {
             return;
         }
         if !began {
             debug_assert!(aborts.iter().all(|abort| !commits.contains(abort)), "a decision is one of two");
-            self.note_bare(view, bare, fx);
+            if let Some(is_bare) = bare {
+                self.groups.set_bare(view.group, is_bare);
+            }
             self.with_all(now, fx, |participant, cx| participant.activate(cx, view, commits));
         }
         self.look_at_groups(now);
         self.note(view.group, Note::Activate { group: view.group, number: view.number }, fx);
-    }
-
-    /// What was here of a group before is lost, or that is over: noted before the view is. Who joins compares with others.
-    fn note_bare(&mut self, view: &GroupView, bare: Option<Slots>, fx: &mut Vec<BrickEffect>) {
-        let joins = view.is_joining(self.membership.id);
-        let Some(bare) = bare.or(joins.then(Slots::default)) else { return };
-        let is_bare = !joins && view.slot_of(self.membership.id).is_some_and(|slot| bare.has(slot));
-        if self.groups.set_bare(view.group, is_bare) {
-            let note = self.groups.note_bare(view.group);
-            self.put_note(note, Note::Bare, fx);
-        }
     }
 
     pub(super) fn note_family(&mut self, family: VolumeId, fx: &mut Vec<BrickEffect>) -> Token {
@@ -641,7 +634,7 @@ impl Brick {
             Note::Dropped { group } if !durable => {
                 self.membership.unnoted.push((Some(token), Unnoted::Dropped(group)));
             }
-            Note::Scrubbed | Note::Disks(_) | Note::Newest | Note::Time | Note::Bare if !durable => {}
+            Note::Scrubbed | Note::Disks(_) | Note::Newest | Note::Time if !durable => {}
             Note::Fence { group, number, doubts } => {
                 reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
             }
@@ -650,7 +643,7 @@ impl Brick {
             }
             Note::Learned { .. } | Note::Family { .. } => self.learned(token),
             Note::Dropped { group } => self.maintenance.on_dropped(group),
-            Note::Scrubbed | Note::Newest | Note::Time | Note::Bare => {}
+            Note::Scrubbed | Note::Newest | Note::Time => {}
             Note::Disks(disks) => self.membership.noted_disks = Some(disks),
         }
     }

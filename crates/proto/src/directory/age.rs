@@ -57,9 +57,9 @@ impl Age {
         self.later.map(|(brick, knows)| {
             format!(
                 "the directory's store is older than what {brick} knows: it holds version {version} of the cluster's map, and the \
-                 brick heard of {knows}. It was put back from a backup, and the directory does nothing, as acting on it could \
-                 bring back memberships that have ended. Volumes are served as while the directory is away. Stop the directory, \
-                 and put the newest directory.db back or run `brickwork directory rebuild`"
+                 brick heard of {knows}. It was put back from a backup, and the directory refuses to act on it, as it could \
+                 send reads and writes to bricks with old data. Open volumes stay usable; no other can be opened. Stop the directory, \
+                 and put the newest directory.db back, or move it aside and run `brickwork directory rebuild`"
             )
         })
     }

@@ -8,7 +8,7 @@ use super::store::After;
 use super::views::Views;
 use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
-use wire::{BrickStatus, Family, GroupView, Message, Orders, Slots, Standing, StreamReport, Version};
+use wire::{BrickStatus, Family, GroupView, Message, Orders, Standing, StreamReport, Version};
 
 pub(super) struct Heartbeat {
     pub(super) from: BrickId,
@@ -56,7 +56,6 @@ pub(super) fn on_heartbeat(
     let lags = on_behind(cluster, now, from, fx);
     let has_lost = on_disks(cluster, now, from, &status.disks, fx) || lags;
     on_left(cluster, from, &status.groups.left, fx);
-    on_bare(cluster, from, &status.groups.bare, fx);
     let views = cluster.records.groups.values().filter(|group| group.changed > known);
     let views: Vec<GroupView> =
         views.filter_map(|group| group.active.clone()).filter(|view| view.slot_of(from).is_some()).collect();
@@ -186,17 +185,6 @@ fn on_left(
             let put = cluster.records.put_group(*group);
             cluster.put(vec![put], Vec::new(), fx);
         }
-    }
-}
-
-/// A brick knows that it lost what it had of groups: a directory that was rebuilt does not.
-fn on_bare(cluster: &mut Cluster, brick: BrickId, bare: &[GroupId], fx: &mut Vec<DirectoryEffect>) {
-    for group in bare {
-        let slot = cluster.active(*group).and_then(|view| view.slot_of(brick));
-        let Some(slot) = slot.filter(|_| !cluster.records.bare.contains_key(group)) else { continue };
-        cluster.records.bare.insert(*group, Slots::default().with(slot));
-        let put = cluster.records.put_bare(*group);
-        cluster.put(vec![put], Vec::new(), fx);
     }
 }
 

@@ -139,8 +139,9 @@ impl Members {
         }
     }
 
-    /// Groups that cannot do without bricks that came with other disks: what these had is lost for good, and nobody else has
-    /// it. They go on as members that have nothing, so that the rest is served and what is lost can be written again.
+    /// Groups without redundancy of which bricks came with other disks: what these had is lost for good, as nobody else has
+    /// it. They go on as members that have nothing, so that the rest is served and what is lost can be written again. Copies and
+    /// parity say of blocks what they were: where too many of these are gone the group waits for a person to decide.
     fn give_up_what_is_lost(
         &mut self,
         cluster: &mut Cluster,
@@ -158,9 +159,10 @@ impl Members {
             };
             let lost: Vec<(u8, BrickId)> =
                 from.current_bricks().filter(|(_, brick)| has_lost(*brick)).collect();
-            let can_do_without = self.is_viable(cluster, &without(&from, has_lost));
+            let has_one_copy =
+                cluster.geometry(from.volume).is_some_and(|geometry| geometry.layout().tolerates() == 0);
             if lost.is_empty()
-                || can_do_without
+                || !has_one_copy
                 || !lost.iter().all(|(_, brick)| is_empty(cluster, now, *brick, group))
             {
                 continue;

@@ -159,8 +159,10 @@ impl Directory {
             return self.refuse(from, message, why, fx);
         }
         if asks_for_records(&message) && self.desk.cluster.listens(now) {
-            if self.held.len() < HELD_MAX {
-                self.held.push((from, message));
+            // Asked again it is one question still.
+            let question = (from, message);
+            if self.held.len() < HELD_MAX && !self.held.contains(&question) {
+                self.held.push(question);
             }
             return;
         }
@@ -296,8 +298,9 @@ impl Directory {
         match self.desk.cluster.gateways.hear(now, said) {
             Heard::Known(first_writer) => self.desk.cluster.tell_registered(now, gateway, first_writer, fx),
             Heard::Waits => {}
-            // It asks again. What is begun now would have to be kept until the store works.
-            Heard::New(_) if self.desk.cluster.store.is_failing() || self.desk.cluster.age.is_old() => {}
+            // It asks again. What is begun now would have to be kept until the store works, and an old store would give numbers
+            // that are given already.
+            Heard::New(_) if self.desk.cluster.store.is_failing() || self.desk.cluster.holds_still(now) => {}
             Heard::New(said) => {
                 let run =
                     self.desk.cluster.gateways.enter(now, said, self.desk.cluster.records.counts.next_writer);

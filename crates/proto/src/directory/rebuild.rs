@@ -117,6 +117,7 @@ impl Recount {
             return Err(objections);
         }
         self.enter_bricks(&mut records);
+        self.enter_bare(&mut records);
         self.enter_counts(&mut records);
         Ok(rebuilt(records, notes))
     }
@@ -248,6 +249,22 @@ impl Recount {
         })
     }
 
+    /// Slots of groups whose members say that they lost what they had.
+    fn enter_bare(&self, records: &mut Records) {
+        let views =
+            records.groups.iter().filter_map(|(group, record)| Some((*group, record.active.as_ref()?)));
+        let is_bare = |group: GroupId, brick: &BrickId| {
+            let state = self.accounts.get(brick).and_then(|account| account.groups.get(&group));
+            state.is_some_and(|state| state.is_bare)
+        };
+        let bare = views.filter_map(|(group, view)| {
+            let slots = (0u8..).zip(&view.members).filter(|(_, brick)| is_bare(group, brick));
+            let slots = slots.fold(Slots::default(), |slots, (slot, _)| slots.with(slot));
+            (!slots.is_empty()).then_some((group, slots))
+        });
+        records.bare = bare.collect();
+    }
+
     fn enter_bricks(&self, records: &mut Records) {
         let members: BTreeSet<BrickId> = records
             .groups
@@ -338,6 +355,7 @@ fn rebuilt(records: Records, notes: Vec<String>) -> Rebuilt {
     puts.extend(records.volumes.keys().map(|id| records.put_volume(*id)));
     puts.extend(records.families.keys().map(|id| records.put_family(*id)));
     puts.extend(records.groups.keys().map(|id| records.put_group(*id)));
+    puts.extend(records.bare.keys().map(|id| records.put_bare(*id)));
     puts.extend([records.put_counts(), records.put_of_streams(), records.put_time()]);
     let volumes = records.volumes.values().map(|record| record.info.clone()).collect();
     Rebuilt { puts, volumes, groups: records.groups.len(), notes }
@@ -404,7 +422,8 @@ mod tests {
     fn recount(layout: &str, told: &[(u32, u64, GroupView)]) -> Recount {
         let mut recount = Recount::default();
         for (id, promised, view) in told {
-            let state = GroupState { promised: ViewNumber(*promised), active: Some(view.clone()) };
+            let state =
+                GroupState { promised: ViewNumber(*promised), active: Some(view.clone()), is_bare: false };
             let families =
                 vec![Family { number: 1, volumes: vec![volume(layout)], groups: vec![GroupId(1)] }];
             let brick = BrickId(*id);

@@ -111,15 +111,16 @@ impl Runs {
         self.bricks.iter().flat_map(move |(brick, known)| {
             let twice = known.twice.as_ref().filter(|(at, _)| now.since(*at) < TOLD_FOR);
             let twice = twice.map(|(_, other)| format!(
-                "{brick} runs twice: at {} and at {other}. The later one counts, and has every block compared; stop the process at \
+                "{brick} runs twice: at {} and at {other}. The one that started later counts, once all its blocks are compared; stop the process at \
                  {other}, and do not start a copy of a brick's disk",
                 known.address
             ));
-            let old = known.old.filter(|since| now.since(*since) < TOLD_FOR);
+            // Of two processes with a copy of the disk each one lacks what the other took: then the disk is not to blame.
+            let old = known.old.filter(|since| now.since(*since) < TOLD_FOR && twice.is_none());
             let old = old.map(|_| format!(
                 "a disk of {brick} ({}) came back older than it was: it lacks writes that it had called durable. Its groups were \
-                 served without it, and every block is compared. If nobody put an old copy back, the disk loses writes when \
-                 its power fails: replace it",
+                 served without it, and every block is compared. If you did not put an old copy back, the disk loses acknowledged \
+                 writes when its power fails: replace it",
                 known.address
             ));
             twice.into_iter().chain(old)

@@ -124,8 +124,9 @@ impl Desk {
             let name = volume.map_or("", |volume| volume.info.name.as_str());
             format!(
                 "{brick} lacks the latest writes of {} groups (of volume '{name}' and others that share them), and these cannot do \
-                 without it now: start the bricks that are away. If none of them has these blocks, format the disk \
-                 (`brickwork brick format --force`), which gives up what it has, or delete the volume",
+                 without it now: start the bricks that are away. Only if none of them has these blocks: delete the volume; or, if \
+                 it keeps one copy of its blocks (RAID-0), stop {brick}, format each of its disks (`brickwork brick format --disk PATH --force`), \
+                 which gives up all that is on them, and start it",
                 record.lost.len()
             )
         })

@@ -354,6 +354,13 @@ impl Desk {
                 "the membership of a group of '{name}' is being changed; try again in a moment"
             ))));
         }
+        let mut members =
+            groups.iter().filter_map(|group| self.cluster.active(*group)).flat_map(|view| &view.members);
+        if let Some(away) = members.find(|brick| !self.cluster.leases.is_alive(now, **brick)) {
+            return Some(Err(AdminError::NotNow(format!(
+                "{away} is away, and '{name}' would not be served before it is back: start it first"
+            ))));
+        }
         for group in groups {
             let Some(view) = self.cluster.active(group).cloned() else { continue };
             self.cluster.records.bare.insert(group, Slots::default());

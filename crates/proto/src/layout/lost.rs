@@ -5,7 +5,7 @@ use base::{BLOCK_U64, BrickId, GroupId};
 use core::ops::Range;
 use wire::{GroupView, VolumeInfo};
 
-/// The ranges of bytes of a volume, in order, that lay on members for which `is_bare` says so. `groups` are the volume's, in their
+/// The ranges of bytes of a volume without redundancy, in order, that lay on members for which `is_bare` says so. `groups` are the volume's, in their
 /// order. Ranges are as long as they can be; a volume that makes no sense has none.
 pub fn lost_ranges(
     info: &VolumeInfo,
@@ -22,10 +22,7 @@ pub fn lost_ranges(
         let at = geometry.locate(first);
         let Some(view) = groups.get(rule.group_of(info.family, at.extent, groups.len())) else { continue };
         let is_bare = |brick: &BrickId| is_bare(view.group, *brick);
-        let is_lost = match layout.copies() > 1 {
-            true => view.members.iter().all(is_bare),
-            false => view.members.get(usize::from(at.slot)).is_some_and(is_bare),
-        };
+        let is_lost = view.members.get(usize::from(at.slot)).is_some_and(is_bare);
         let bytes = first * BLOCK_U64..((first + unit) * BLOCK_U64).min(info.size_bytes);
         match ranges.last_mut() {
             Some(last) if is_lost && last.end == bytes.start => last.end = bytes.end,

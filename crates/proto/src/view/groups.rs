@@ -20,7 +20,7 @@
 use crate::rules::{Rules, SOUND};
 use base::{BrickId, GroupId, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{GroupState, GroupView, Wire};
+use wire::{GroupState, GroupView, Reader, Version, Wire};
 
 /// All groups of a brick.
 #[derive(Debug)]
@@ -31,15 +31,24 @@ pub struct Groups {
     noted: BTreeMap<GroupId, ViewNumber>,
     /// Groups of which the disks may lack what was promised.
     doubted: BTreeSet<GroupId>,
-    /// Groups of which what this brick had before is lost: a block without a stamp was not zeros.
-    bare: BTreeSet<GroupId>,
     /// Another run of this brick counts.
     is_ousted: bool,
     rules: &'static dyn Rules,
 }
 
 const NOTE_PREFIX: u8 = b'v';
-const BARE_PREFIX: u8 = b'l';
+/// The last version whose notes do not say whether a group is bare.
+const BEFORE_BARE: Version = Version(19);
+
+/// What a note says, also one of a release that knew nothing of lost blocks.
+fn state_of(note: &[u8]) -> Option<GroupState> {
+    let before = || {
+        let mut reader = Reader::of(BEFORE_BARE, note);
+        let state = GroupState::decode(&mut reader).ok()?;
+        reader.end().ok().map(|()| state)
+    };
+    GroupState::from_bytes(note).ok().or_else(before)
+}
 
 impl Groups {
     /// What the notes of the first disk say.
@@ -47,17 +56,13 @@ impl Groups {
         let states: BTreeMap<GroupId, GroupState> = notes
             .iter()
             .filter(|(key, _)| key.first() == Some(&NOTE_PREFIX))
-            .filter_map(|(key, value)| {
-                Some((GroupId::from_bytes(&key[1..]).ok()?, GroupState::from_bytes(value).ok()?))
-            })
+            .filter_map(|(key, value)| Some((GroupId::from_bytes(&key[1..]).ok()?, state_of(value)?)))
             .collect();
         let number = |state: &GroupState| Some(state.active.as_ref()?.number);
         let noted = states.iter().filter_map(|(group, state)| Some((*group, number(state)?))).collect();
         let doubted =
             states.iter().filter(|(_, state)| state.active.is_some()).map(|(group, _)| *group).collect();
-        let bare = notes.iter().filter(|(key, _)| key.first() == Some(&BARE_PREFIX));
-        let bare = bare.filter_map(|(key, _)| GroupId::from_bytes(&key[1..]).ok()).collect();
-        Groups { me, states, noted, doubted, bare, is_ousted: false, rules: SOUND }
+        Groups { me, states, noted, doubted, is_ousted: false, rules: SOUND }
     }
 
     /// The directory has compared how far the disks are: of all groups that were recovered only these lag, in views up to
@@ -94,29 +99,28 @@ impl Groups {
         (key, self.states.get(&group).map(Wire::to_bytes))
     }
 
-    /// The key and value of the note that says whether what was here of a group is lost.
-    pub fn note_bare(&self, group: GroupId) -> (Vec<u8>, Option<Vec<u8>>) {
-        let mut key = vec![BARE_PREFIX];
-        group.append(&mut key);
-        (key, self.bare.contains(&group).then(Vec::new))
-    }
-
     /// Whether a block of the group that has no stamp here is lost, and not zeros.
     pub fn is_bare(&self, group: GroupId) -> bool {
-        self.bare.contains(&group)
+        self.states.get(&group).is_some_and(|state| state.is_bare)
     }
 
     /// The groups of which what this brick had before is lost.
     pub fn bare(&self) -> impl Iterator<Item = GroupId> + '_ {
-        self.bare.iter().copied()
+        self.states
+            .iter()
+            .filter(|(_, state)| state.is_bare && state.active.is_some())
+            .map(|(group, _)| *group)
     }
 
-    /// A view began: whether what this brick had of the group before is lost. True if that is news.
-    pub fn set_bare(&mut self, group: GroupId, is_bare: bool) -> bool {
-        match is_bare {
-            true => self.bare.insert(group),
-            false => self.bare.remove(&group),
-        }
+    /// Whether a view may call what this brick had of the group lost. Who has a view of it has blocks that are older than what was
+    /// lost: they would pass for it.
+    pub fn may_be_bare(&self, group: GroupId) -> bool {
+        self.is_bare(group) || !self.has(group)
+    }
+
+    /// Of a group whose view begins: whether what this brick had before is lost. It is noted with the view.
+    pub fn set_bare(&mut self, group: GroupId, is_bare: bool) {
+        self.states.entry(group).or_default().is_bare = is_bare;
     }
 
     /// A note is durable that says that the view `number` is in force.
@@ -271,7 +275,7 @@ impl Groups {
     /// Leaves a tombstone of a group: of views up to `number` it takes nothing any more.
     pub fn bury(&mut self, group: GroupId, number: ViewNumber) {
         let promised = self.promised(group).max(number);
-        self.states.insert(group, GroupState { promised, active: None });
+        self.states.insert(group, GroupState { promised, active: None, is_bare: false });
         self.noted.remove(&group);
         self.doubted.remove(&group);
     }
@@ -308,6 +312,17 @@ impl Groups {
 mod tests {
     use super::*;
     use wire::Slots;
+
+    #[test]
+    fn notes_of_the_release_before_are_read() {
+        let state = GroupState { promised: ViewNumber(3), active: Some(view(3, 1)), is_bare: false };
+        let mut note = Vec::new();
+        state.encode(&mut wire::Writer::of(BEFORE_BARE, &mut note));
+        assert_eq!(state_of(&note), Some(state.clone()));
+        let bare = GroupState { is_bare: true, ..state };
+        assert_eq!(state_of(&bare.to_bytes()), Some(bare));
+        assert_eq!(state_of(&note[1..]), None);
+    }
 
     fn view(number: u64, current: u32) -> GroupView {
         GroupView {

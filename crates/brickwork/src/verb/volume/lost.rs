@@ -12,7 +12,8 @@ use wire::{AdminReply, AdminRequest, ClusterStatus, VolumeMap};
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A block that was written again since is good, although its range is still listed.
+Blocks that were written again are good, but their ranges stay listed until --forget. --forget acts on the volume together with its snapshots and
+clones, which share its disks. It does not end what a scrub lists as lost to rot: write such blocks again.
 
 Examples:
   brickwork volume lost scratch
@@ -21,7 +22,7 @@ Examples:
 pub(super) struct Lost {
     /// The volume, or VOLUME@SNAPSHOT
     name: String,
-    /// What was not written again reads as zeros from now on, and is not told any more
+    /// Make blocks that went with a disk and were not written again read as zeros, and stop reporting them
     #[arg(long)]
     forget: bool,
     /// Do not ask for confirmation
@@ -33,11 +34,17 @@ pub(super) fn lost(global: &Global, args: Lost) -> Result<()> {
     let Lost { name, forget, yes } = args;
     if forget {
         if !yes {
-            let what = format!("Serve what volume '{name}' lost, and what was not written again, as zeros");
+            let what = format!(
+                "Make the lost blocks of volume '{name}', its snapshots and its clones that were not written again read as zeros"
+            );
             confirm::confirm(&what, &name)?;
         }
         client::call(global, AdminRequest::ForgetLost { name: name.clone() })?;
-        return super::done(global, &name, "served with zeros where blocks were lost and not written again");
+        return super::done(
+            global,
+            &name,
+            "served with zeros where blocks went with a disk and were not written again",
+        );
     }
     let AdminReply::Map(map) = client::call(global, AdminRequest::VolumeMap { name: name.clone() })? else {
         bail!("the directory answered something else; it is of another version");
@@ -54,9 +61,9 @@ pub(super) fn lost(global: &Global, args: Lost) -> Result<()> {
     match ranges.len() {
         0 => println!("Nothing of volume '{name}' is lost."),
         count => println!(
-            "{} of volume '{name}' in {} lay on disks that are gone. Reads of them fail with EIO until they are written.",
-            Bytes(total),
-            output::count(count as u64, "range")
+            "{} ({}) of volume '{name}' are lost. Reads of blocks there fail with EIO until these are written again.",
+            output::count(count as u64, "range"),
+            Bytes(total)
         ),
     }
     Ok(())

@@ -7,9 +7,10 @@ use base::Payload;
 use wire::disk::StoreError;
 use wire::{Message, Span};
 
-/// Which blocks hold data? Only who is sure to know of every acknowledged write may call a block a hole.
+/// Which blocks hold data? Only who is sure to know of every acknowledged write, and has lost none, may call a block a hole.
 pub(super) fn begin(cx: &mut Context<'_>, disk: &mut Disk, undecided: &PendingTable, asked: Allocating) {
-    if !cx.leased || undecided.in_doubt(asked.span).next().is_some() {
+    let may_lack = !cx.leased || cx.groups.is_bare(asked.group);
+    if may_lack || undecided.in_doubt(asked.span).next().is_some() {
         let runs = Ok(vec![(asked.span.count, true)]);
         let operation = asked.operation;
         return cx.send(asked.from, Message::AllocationDone { operation, runs }, Payload::new());

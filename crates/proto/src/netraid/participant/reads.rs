@@ -95,8 +95,9 @@ impl Reads {
         (leased, begun): (bool, Begun),
         (seen, undecided): (Option<&Undecided>, &PendingTable),
         disk: &mut Disk,
-        mut result: Result<Blocks, StoreError>,
+        result: Result<Blocks, StoreError>,
     ) {
+        let mut result = result.map(|blocks| without_lost(cx, read, blocks));
         let is_over = seen.is_some_and(|seen| !seen.is_still_so(undecided));
         if let (Ok(blocks), Some(seen)) = (&mut result, seen) {
             seen.put_over(read.span, blocks);
@@ -333,7 +334,7 @@ fn answer_done(
         return answer(cx, read, ReadOutcome::Stale { view }, Payload::new());
     }
     let blocks = match result {
-        Ok(blocks) => without_lost(cx, read, blocks),
+        Ok(blocks) => blocks,
         // Left without a contest that knows of it: a packet came twice. It says nothing of the disk.
         Err(StoreError::Busy | StoreError::Left) => {
             return answer(cx, read, ReadOutcome::Busy, Payload::new());

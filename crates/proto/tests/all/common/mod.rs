@@ -6,6 +6,7 @@
 use base::{BLOCK, BrickId, ClientId, GatewayId, Machine, NodeId, Payload, RequestId, Stamp, Time, VolumeId};
 use core::time::Duration;
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
+use proto::directory::rebuild::Recount;
 use proto::directory::{Directory, DirectoryConfig, DirectoryEffect, DirectoryEvent};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -233,6 +234,8 @@ pub struct Cluster {
     opened: Option<VolumeId>,
     admin: Vec<Result<AdminReply, wire::AdminError>>,
     tag: u64,
+    /// In place of the directory, while it is rebuilt.
+    recount: Option<Recount>,
     /// Processes of bricks that were begun on other disks.
     runs: u64,
 }
@@ -267,6 +270,7 @@ impl Cluster {
             opened: None,
             admin: Vec::new(),
             tag: 0,
+            recount: None,
             runs: 0,
         };
         for nonce in 1..=u64::from(bricks) {
@@ -481,6 +485,16 @@ impl Cluster {
             Directory::new(DirectoryConfig::default(), contents, self.now).expect("its own store");
     }
 
+    /// The directory's store is lost, and is made anew from what bricks know.
+    pub fn rebuild_directory(&mut self) {
+        self.recount = Some(Recount::default());
+        self.run(Duration::from_secs(2));
+        let recount = self.recount.take().expect("just put there");
+        let rebuilt = recount.verdict(false).expect("all bricks are there");
+        self.stored = rebuilt.puts.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        self.restart_directory();
+    }
+
     /// Runs until the group of the first volume has all its slots current.
     pub fn run_until_whole(&mut self) {
         for _ in 0..600 {
@@ -570,6 +584,10 @@ impl Cluster {
         match to {
             NodeId::Directory => {
                 let mut fx = Vec::new();
+                if let Some(recount) = &mut self.recount {
+                    recount.step(self.now, DirectoryEvent::Packet { from, packet }, &mut fx);
+                    return self.directory_effects(fx);
+                }
                 self.directory.step(self.now, DirectoryEvent::Packet { from, packet }, &mut fx);
                 self.directory_effects(fx);
             }
