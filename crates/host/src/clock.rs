@@ -1,23 +1,90 @@
-//! Time as the machines get it: the Unix epoch at the start plus what the monotonic clock counted since.
+//! Time as the machines get it: the Unix epoch at the start plus what a clock counted since that goes on while the machine is
+//! suspended. A lease that ended meanwhile has ended.
 
 use base::Time;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Never runs backwards, and a jump of the wall clock after the start changes nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch_ns: u64,
-    start: Instant,
+    start_ns: u64,
 }
 
 impl Clock {
     /// Reads the wall clock, for the only time. One that stands before 1970 counts as 1970.
     pub fn start() -> Clock {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { epoch_ns: epoch.as_nanos() as u64, start: Instant::now() }
+        Clock { epoch_ns: epoch.as_nanos() as u64, start_ns: read_ns(libc::CLOCK_BOOTTIME) }
     }
 
     pub fn now(&self) -> Time {
-        Time(self.epoch_ns) + self.start.elapsed()
+        Time(self.epoch_ns) + Duration::from_nanos(read_ns(libc::CLOCK_BOOTTIME) - self.start_ns)
+    }
+}
+
+/// For how long the machine has been suspended. Two clocks of the kernel say so, of which one stands meanwhile. Of a virtual machine that is
+/// paused from outside both may stand.
+#[derive(Debug)]
+pub(crate) struct Suspensions {
+    total: Duration,
+}
+
+/// The two clocks are read one after the other.
+const NOTICED: Duration = Duration::from_millis(50);
+
+impl Suspensions {
+    pub(crate) fn new() -> Suspensions {
+        Suspensions { total: suspended() }
+    }
+
+    /// How long the machine was suspended since the last call, if it was.
+    pub(crate) fn take(&mut self) -> Option<Duration> {
+        self.take_at(suspended())
+    }
+
+    fn take_at(&mut self, total: Duration) -> Option<Duration> {
+        let since = total.saturating_sub(self.total);
+        (since > NOTICED).then(|| {
+            self.total = total;
+            since
+        })
+    }
+}
+
+/// For how long it has been since it was started.
+fn suspended() -> Duration {
+    let stands = read_ns(libc::CLOCK_MONOTONIC);
+    Duration::from_nanos(read_ns(libc::CLOCK_BOOTTIME).saturating_sub(stands))
+}
+
+/// By the C library, so that tests can put another clock in the place of the kernel's.
+fn read_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place is valid, and the kernel has both clocks since 2.6.39.
+    let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    assert_eq!(result, 0, "the kernel has no such clock");
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_on_with_the_clock_that_counts_suspension() {
+        let (clock, before) = (Clock::start(), read_ns(libc::CLOCK_BOOTTIME));
+        let (shown, after) = (clock.now(), read_ns(libc::CLOCK_BOOTTIME));
+        let passed = shown.0 - clock.epoch_ns;
+        assert!(passed <= after - clock.start_ns && passed >= before - clock.start_ns);
+    }
+
+    #[test]
+    fn a_suspension_is_noticed_once() {
+        let second = Duration::from_secs;
+        let mut suspensions = Suspensions { total: second(20) };
+        let told = [second(20), second(20) + NOTICED, second(27), second(27)]
+            .map(|total| suspensions.take_at(total));
+        assert_eq!(told, [None, None, Some(second(7)), None]);
     }
 }

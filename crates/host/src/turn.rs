@@ -5,7 +5,7 @@
 
 use crate::address::Address;
 use crate::buffer::trim_pool;
-use crate::clock::Clock;
+use crate::clock::{Clock, Suspensions};
 use crate::metrics::Meter;
 use crate::refusals::refused;
 use crate::transport::{self, PeerEvent, Peers};
@@ -164,6 +164,7 @@ pub(crate) struct Driver<R: Role> {
     machine: R::Machine,
     role: R,
     meter: Meter,
+    suspensions: Suspensions,
     /// Packets received by the last second.
     received: u64,
     was_busy: bool,
@@ -171,7 +172,8 @@ pub(crate) struct Driver<R: Role> {
 
 impl<R: Role> Driver<R> {
     pub(crate) fn new(core: Core, peers: Peers, machine: R::Machine, role: R, meter: Meter) -> Driver<R> {
-        Driver { core, peers, machine, role, meter, received: 0, was_busy: true }
+        let suspensions = Suspensions::new();
+        Driver { core, peers, machine, role, meter, suspensions, received: 0, was_busy: true }
     }
 
     /// Turns until all is done, the shutdown is requested, or an effect fails.
@@ -190,6 +192,12 @@ impl<R: Role> Driver<R> {
             self.hand_out(now, &mut inbox, &mut fx)?;
             if self.meter.is_due(now) {
                 self.rest();
+                if let Some(pause) = self.suspensions.take() {
+                    tracing::warn!(
+                        seconds = pause.as_secs_f64(),
+                        "the machine was suspended; leases have ended with that time"
+                    );
+                }
                 refusals::report();
                 self.meter.transport(self.peers.counters(), self.peers.peers_up());
                 self.role.measure(&self.machine, now, &mut self.meter);
