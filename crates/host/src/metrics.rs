@@ -124,6 +124,7 @@ impl Meter {
         self.counter("brickwork_peer_packets_dropped_total", counters.dropped);
         self.counter("brickwork_peer_packets_unroutable_total", counters.unroutable);
         self.counter("brickwork_peer_packets_unspoken_total", counters.unspoken);
+        self.counter("brickwork_peer_packets_too_long_total", counters.too_long);
         self.counter("brickwork_peer_connections_total", counters.connections);
         self.counter("brickwork_peer_connections_broken_total", counters.broken);
         self.counter("brickwork_refusals_total", refusals::total());

@@ -56,7 +56,7 @@ pub fn run_objects<U: ObjectUser>(
         id,
         name: String::new(),
         address: String::new(),
-        serves: Serves::OwnClient,
+        serves: Serves::Nobody,
         beside: None,
     };
     let meter = Meter::new(node.metrics)?;

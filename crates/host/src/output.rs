@@ -5,7 +5,8 @@ use base::Payload;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use wire::{Packet, Version, frame};
+use wire::frame::{self, FrameError};
+use wire::{Packet, Version};
 
 /// Parts in one system call.
 const PARTS_MAX: usize = 128;
@@ -39,9 +40,15 @@ impl Output {
     }
 
     /// Adds a packet for a node with which `version` is spoken.
-    pub(crate) fn push_packet(&mut self, version: Version, packet: &Packet) {
-        self.push_head(|heads| frame::encode(version, packet, heads));
+    ///
+    /// # Errors
+    /// Where it is too long; nothing is added then.
+    pub(crate) fn push_packet(&mut self, version: Version, packet: &Packet) -> Result<(), FrameError> {
+        let mut framed = Ok(());
+        self.push_head(|heads| framed = frame::encode(version, packet, heads));
+        framed?;
         self.push_payload(&packet.payload);
+        Ok(())
     }
 
     /// Adds the bytes that `write` appends.

@@ -1,4 +1,4 @@
-//! What a volume of many groups costs the directory: in its machine's time, in its store, and in messages.
+//! What a volume of many groups, and many volumes, cost the directory: in its machine's time, in its store, and in messages.
 //!
 //! ```text
 //! cargo bench -p brickwork-proto --bench directory
@@ -20,10 +20,14 @@ use wire::{
     ReadPolicy, Space, StreamReport, Wire,
 };
 
-const ADMIN: NodeId = NodeId::Client(ClientId(1));
+const ADMIN: NodeId = NodeId::Client(ClientId::operator(1));
 const GATEWAY: NodeId = NodeId::Gateway(GatewayId(1));
 /// Bricks, and the groups of the volume. On few bricks, a brick's death concerns most groups.
 const SIZES: [(u32, u32); 4] = [(32, 64), (32, 256), (32, 1024), (5, 1024)];
+
+/// Clusters of many volumes.
+const BRICKS_OF_MANY: u32 = 12;
+const GROUPS_OF_MANY: u32 = 8;
 
 fn main() {
     println!("a volume raid1x3, hashed: milliseconds in the directory's machine, bytes stored, bytes sent");
@@ -59,6 +63,13 @@ fn main() {
         bench.report(groups, "others have caught up", Bench::replace);
     }
     println!(
+        "\nvolumes raid1x3 of {GROUPS_OF_MANY} groups each on {BRICKS_OF_MANY} bricks that beat ten times a second: milliseconds"
+    );
+    println!("{:>8}{:>14}{:>14}{:>14}{:>14}", "volumes", "100 more", "idle second", "status", "a brick dies");
+    for volumes in [1000, 3000, 10_000] {
+        many(volumes);
+    }
+    println!(
         "\nmilliseconds to choose the bricks of 1024 groups of raid1x3, without and with racks of hosts"
     );
     println!("{:>8}{:>12}{:>12}{:>12}", "bricks", "hashed", "weighted", "periodic");
@@ -70,6 +81,23 @@ fn main() {
             println!("{bricks:>8}{hashed:>12.1}{weighted:>12.1}{periodic:>12.1}");
         }
     }
+}
+
+/// What a cluster of so many volumes costs.
+fn many(volumes: u64) {
+    let mut bench = Bench::new(BRICKS_OF_MANY);
+    (0..volumes).for_each(|volume| bench.create_named(&format!("v{volume}"), GROUPS_OF_MANY, 100 + volume));
+    bench.pass(10);
+    let more = bench.ms(|bench| {
+        (0..100).for_each(|volume| {
+            bench.create_named(&format!("w{volume}"), GROUPS_OF_MANY, 100 + volumes + volume)
+        });
+    });
+    bench.pass(10);
+    let idle = bench.ms(|bench| bench.pass(10));
+    let status = bench.ms(|bench| drop(bench.ask(AdminRequest::Status)));
+    let death = bench.ms(Bench::kill);
+    println!("{volumes:>8}{more:>14.1}{idle:>14.1}{status:>14.1}{death:>14.1}");
 }
 
 fn choice_ms(rule: Placement, bricks: u32, domains: &[&str]) -> f64 {
@@ -130,6 +158,8 @@ impl Bench {
             name: String::new(),
             opened: Vec::new(),
         };
+        // Until it has heard all bricks.
+        bench.pass(20);
         bench.event(GATEWAY, register);
         bench.pass(10);
         bench
@@ -142,9 +172,20 @@ impl Bench {
         println!("{groups:>8}  {what:>32}{ms:>10.1}{:>12}{:>12}", self.stored, self.sent);
     }
 
+    /// Milliseconds of the directory's machine.
+    fn ms(&mut self, work: impl FnOnce(&mut Bench)) -> f64 {
+        self.spent = Duration::ZERO;
+        work(self);
+        self.spent.as_secs_f64() * 1000.0
+    }
+
     fn create(&mut self, groups: u32) {
+        self.create_named("v", groups, 7);
+    }
+
+    fn create_named(&mut self, name: &str, groups: u32, nonce: u64) {
         let made = self.ask(AdminRequest::CreateVolume {
-            name: "v".to_owned(),
+            name: name.to_owned(),
             size_bytes: 1 << 44,
             layout: "raid1x3".to_owned(),
             stripe_unit_blocks: 0,
@@ -154,7 +195,7 @@ impl Bench {
             protocol: Protocol::default(),
             placement: Placement::Hashed,
             stream: StreamId::default(),
-            nonce: 7,
+            nonce,
         });
         assert!(matches!(made, AdminReply::Volume(_)), "{made:?}");
     }

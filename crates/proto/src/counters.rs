@@ -46,6 +46,7 @@ base::named! {
         GroupWentOnWithoutBlocksThatAreLost: "group went on without blocks that are lost",
         GroupsForgottenWithADisk: "groups forgotten with a disk",
         HeartbeatOfABrickThatWasNeverAdmitted: "heartbeat of a brick that was never admitted",
+        GatewayWaitsForANumber: "gateway waits for a number of its stamps",
         GroupsHeldBackForAnOldDisk: "groups held back for an old disk",
         InDoubtWriteSettledByAnotherGateway: "in-doubt write settled by another gateway",
         InheritedBlockCopiedUp: "inherited block copied up",

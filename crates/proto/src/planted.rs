@@ -13,6 +13,8 @@ pub enum Plant {
     OldDiskUnnoticed,
     /// The directory acts on a store that is older than what bricks know.
     OldStoreUnnoticed,
+    /// A brick is told all that it missed at once.
+    TellsAllAtOnce,
     /// A member takes a write whatever stamps are there.
     TimestampCheckOff,
     /// A gateway whose write was refused for a later stamp draws stamps as before.
@@ -62,6 +64,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::FencingOff) => &FencingOff,
         Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
+        Some(Plant::TellsAllAtOnce) => &TellsAllAtOnce,
         Some(Plant::TimestampCheckOff) => &TimestampCheckOff,
         Some(Plant::LaterStampsUnseen) => &LaterStampsUnseen,
         Some(Plant::ResyncSkipsABlock) => &ResyncSkipsABlock,
@@ -113,6 +116,15 @@ struct OldStoreUnnoticed;
 impl Rules for OldStoreUnnoticed {
     fn refuses_as_old(&self, _is_old: bool) -> bool {
         false
+    }
+}
+
+#[derive(Debug)]
+struct TellsAllAtOnce;
+
+impl Rules for TellsAllAtOnce {
+    fn page_bytes(&self, _configured: usize) -> usize {
+        usize::MAX
     }
 }
 

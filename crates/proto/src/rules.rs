@@ -28,6 +28,11 @@ pub trait Rules: Debug + Sync {
         is_old
     }
 
+    /// Behind how many bytes a page of changes ends.
+    fn page_bytes(&self, configured: usize) -> usize {
+        configured
+    }
+
     /// What a member answers a write, by what the stamps that are there say of it.
     fn verdict(&self, by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
         by_stamps

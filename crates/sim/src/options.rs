@@ -8,6 +8,7 @@ use crate::units::{MS, SECOND};
 use base::{ClusterTime, StreamId, VolumeId};
 use core::time::Duration;
 use model::{DiskConfig, Draw};
+use proto::directory::{DirectoryConfig, Past};
 use proto::fair::{Order, Share, Shares};
 use proto::layout::{Geometry, Layout, placement};
 use proto::seat::{Places, Turns};
@@ -281,6 +282,20 @@ impl Date {
     }
 }
 
+/// What many bricks and years bring, low enough for a few bricks and a minute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// What a brick is told of changes at a time ends behind so many bytes.
+    pub(crate) page_bytes: usize,
+    /// What lies behind the directory.
+    pub(crate) past: Past,
+}
+
+impl Bounds {
+    /// As they are in every new cluster.
+    pub(crate) const USUAL: Bounds = Bounds { page_bytes: DirectoryConfig::PAGE_BYTES, past: Past::NONE };
+}
+
 /// What is done beside in a run: each a seed of draws of its own, so that runs without it are as they would be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Intrigues {
@@ -305,6 +320,7 @@ pub(crate) struct Shape {
     pub(crate) phases: Phases,
     pub(crate) upkeep: Upkeep,
     pub(crate) clocks: Clocks,
+    pub(crate) bounds: Bounds,
     /// How requests take their turns at disks.
     pub(crate) turns: Turns,
     /// What streams are entitled to there.
@@ -381,6 +397,7 @@ impl Shape {
                 scrub_interval_s: *draw.pick(&[0, 0, 0, 10, 30]),
             },
             clocks: draw_clocks(seed, draw, is_skewed),
+            bounds: draw_bounds(seed),
             turns: draw_turns(seed),
             shares: draw_shares(seed),
             intrigues: if options.faults {
@@ -507,6 +524,26 @@ fn draw_clocks(seed: u64, usual: &mut Draw, is_skewed: bool) -> Clocks {
     let is_far = draw.percent(FAR_APART_PERCENT);
     let offset_ns = if is_far { draw.between(near_ns, FAR_APART_NS) } else { near_ns };
     Clocks { date, skew_ppm, offset_ns, age_years }
+}
+
+/// Drawn apart from all else.
+fn draw_bounds(seed: u64) -> Bounds {
+    let mut draw = Draw::new(seed ^ 0x626f_756e);
+    let page_bytes = *draw.pick(&[1, 300, 2000, DirectoryConfig::PAGE_BYTES]);
+    if draw.percent(25) {
+        return Bounds { page_bytes, past: Past::NONE };
+    }
+    // A little before what is a number of 14, of 32, of 48 bits.
+    let mut near = |ends: &[u64]| *draw.pick(ends) - draw.below(40);
+    let past = Past {
+        version: near(&[1 << 13, 1 << 32, 1 << 48]),
+        next_volume: near(&[1 << 13, 1 << 32, 1 << 48]),
+        next_group: near(&[1 << 13, 1 << 32, 1 << 48]),
+        next_writer: near(&[50, 1 << 14]) as u16,
+        deletions: 0,
+    };
+    let deletions = *draw.pick(&[0, 100, 4000]);
+    Bounds { page_bytes, past: Past { deletions, ..past } }
 }
 
 /// Half of the seeds have few places at their disks, and so requests that wait. Drawn apart from all else.

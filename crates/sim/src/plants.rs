@@ -2,10 +2,11 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 24] = [
+pub const NAMES: [&str; 25] = [
     "fencing_off",
     "old_store_unnoticed",
     "old_disk_unnoticed",
+    "tells_all_at_once",
     "checksum_on_read_off",
     "journal_sync_off",
     "timestamp_check_off",
@@ -50,6 +51,7 @@ mod planted {
             "fencing_off" => Plant::FencingOff,
             "old_store_unnoticed" => Plant::OldStoreUnnoticed,
             "old_disk_unnoticed" => Plant::OldDiskUnnoticed,
+            "tells_all_at_once" => Plant::TellsAllAtOnce,
             "timestamp_check_off" => Plant::TimestampCheckOff,
             "later_stamps_unseen" => Plant::LaterStampsUnseen,
             "resync_skips_a_block" => Plant::ResyncSkipsABlock,

@@ -245,6 +245,11 @@ pub enum AdminError {
     /// Not in this state of the cluster.
     #[error("{0}")]
     NotNow(String),
+    /// Nothing is done, and an earlier copy of the command may have been carried out.
+    #[error(
+        "{0}. Whether the command was carried out before that is not known: look when the directory is in order again"
+    )]
+    Unknown(String),
     /// Not now.
     #[error("the directory is busy with another change of this volume; try again")]
     Busy,
@@ -286,5 +291,5 @@ wire_enum!(AdminReply {
 });
 wire_enum!(AdminError {
     0 => NoVolume(name), 1 => Exists(name), 2 => Invalid(why), 3 => TooFewBricks { needed, available },
-    4 => Storage(why), 5 => Busy, 6 => NoBrick(brick), 7 => NotNow(why),
+    4 => Storage(why), 5 => Busy, 6 => NoBrick(brick), 7 => NotNow(why), 8 => Unknown(why),
 });

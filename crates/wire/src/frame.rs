@@ -55,20 +55,8 @@ impl Header {
             return Err(FrameError::Magic(word(0)));
         }
         let (message_bytes, payload_bytes) = (word(4) as usize, word(8) as usize);
-        if message_bytes > MESSAGE_BYTES_MAX {
-            return Err(FrameError::TooLong {
-                what: "message",
-                bytes: message_bytes,
-                limit: MESSAGE_BYTES_MAX,
-            });
-        }
-        if payload_bytes > PAYLOAD_BYTES_MAX {
-            return Err(FrameError::TooLong {
-                what: "payload",
-                bytes: payload_bytes,
-                limit: PAYLOAD_BYTES_MAX,
-            });
-        }
+        fits("message", message_bytes, MESSAGE_BYTES_MAX)?;
+        fits("payload", payload_bytes, PAYLOAD_BYTES_MAX)?;
         Ok(Header {
             message_bytes,
             payload_bytes,
@@ -91,18 +79,31 @@ impl Header {
 
 /// Appends header and message to `out`, for a node with which `version` is spoken; the payload's parts follow on the
 /// connection as they are.
-pub fn encode(version: Version, packet: &Packet, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// [`FrameError::TooLong`], and nothing is appended: whoever receives such a frame would close the connection.
+pub fn encode(version: Version, packet: &Packet, out: &mut Vec<u8>) -> Result<(), FrameError> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
     packet.message.encode(&mut Writer::of(version, out));
     let message_bytes = out.len() - start - HEADER_BYTES;
-    debug_assert!(message_bytes <= MESSAGE_BYTES_MAX && packet.payload.len() <= PAYLOAD_BYTES_MAX);
+    let fits = fits("message", message_bytes, MESSAGE_BYTES_MAX)
+        .and_then(|()| fits("payload", packet.payload.len(), PAYLOAD_BYTES_MAX));
+    if fits.is_err() {
+        out.truncate(start);
+        return fits;
+    }
     out[start..start + 4].copy_from_slice(&MAGIC.to_le_bytes());
     out[start + 4..start + 8].copy_from_slice(&(message_bytes as u32).to_le_bytes());
     out[start + 8..start + 12].copy_from_slice(&(packet.payload.len() as u32).to_le_bytes());
     let sum = checksum::checksum(&out[start..start + 12]);
     let sum = checksum::checksum_append(sum, &out[start + HEADER_BYTES..]);
     out[start + 12..start + 16].copy_from_slice(&sum.to_le_bytes());
+    Ok(())
+}
+
+fn fits(what: &'static str, bytes: usize, limit: usize) -> Result<(), FrameError> {
+    if bytes > limit { Err(FrameError::TooLong { what, bytes, limit }) } else { Ok(()) }
 }
 
 /// One whole frame from the start of `bytes`, and how many bytes it took; `None` when more are needed.
@@ -126,7 +127,7 @@ mod tests {
     fn frames_come_back_and_damage_is_seen() {
         let packet = Packet { message: Message::Ping { nonce: 7 }, payload: Payload::from(vec![1, 2, 3]) };
         let mut bytes = Vec::new();
-        encode(Version::CURRENT, &packet, &mut bytes);
+        encode(Version::CURRENT, &packet, &mut bytes).unwrap();
         let decode = |bytes: &[u8]| decode(Version::CURRENT, bytes);
         packet.payload.parts().iter().for_each(|part| bytes.extend_from_slice(part));
         assert_eq!(decode(&bytes), Ok(Some((packet, bytes.len()))));
@@ -136,5 +137,15 @@ mod tests {
             damaged[at] ^= 1;
             assert!(!matches!(decode(&damaged), Ok(Some(_))), "a flipped bit at {at} went unseen");
         }
+    }
+
+    #[test]
+    fn what_is_too_long_is_an_error_of_its_sender() {
+        let long = || vec![base::VolumeId(1); MESSAGE_BYTES_MAX / 8 + 1];
+        let message = Message::Published { views: vec![], volumes: vec![], deleted: long(), bricks: vec![] };
+        let mut bytes = vec![1, 2, 3];
+        let error = encode(Version::CURRENT, &message.into(), &mut bytes).unwrap_err();
+        assert!(error.to_string().starts_with("a message of 41943"), "{error}");
+        assert_eq!(bytes, [1, 2, 3], "nothing is half said");
     }
 }

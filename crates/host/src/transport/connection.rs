@@ -167,7 +167,7 @@ impl Connection {
     }
 
     pub(super) fn ping(&mut self) {
-        self.push(&Message::Ping { nonce: KEEPALIVE }.into());
+        self.push(&Message::Ping { nonce: KEEPALIVE }.into()).expect("a short message");
     }
 
     /// Whether the other side knows such a message.
@@ -175,9 +175,9 @@ impl Connection {
         message.since() <= self.version
     }
 
-    /// Queues a packet that it knows.
-    pub(super) fn push(&mut self, packet: &Packet) {
-        self.output.push_packet(self.version, packet);
+    /// Queues a packet that it knows, unless that is too long.
+    pub(super) fn push(&mut self, packet: &Packet) -> Result<(), FrameError> {
+        self.output.push_packet(self.version, packet)
     }
 
     pub(super) fn shrink(&mut self) {
@@ -207,7 +207,7 @@ impl Connection {
         while let Some(packet) = self.input.next_packet()? {
             match packet.message {
                 Message::Ping { nonce: KEEPALIVE } => {
-                    self.push(&Message::Pong { nonce: KEEPALIVE }.into());
+                    self.push(&Message::Pong { nonce: KEEPALIVE }.into()).expect("a short message");
                 }
                 Message::Pong { nonce: KEEPALIVE } => {}
                 _ => {

@@ -84,6 +84,8 @@ pub struct TransportCounters {
     pub unroutable: u64,
     /// Packets dropped because the peer is of a release that does not know them.
     pub unspoken: u64,
+    /// Packets dropped because they are longer than a packet may be.
+    pub too_long: u64,
     pub connections: u64,
     /// Connections refused or broken.
     pub broken: u64,
@@ -233,10 +235,18 @@ impl Peers {
             self.counters.dropped += 1;
             return;
         }
+        let before = connection.output.bytes();
+        if let Err(why) = connection.push(packet) {
+            self.counters.too_long += 1;
+            tracing::error!(%to, %why, "a packet was not sent");
+            // Whoever waits for it is told at least that it cannot come.
+            if let Some(message) = packet.message.instead(&why) {
+                self.send(to, &message.into());
+            }
+            return;
+        }
         self.counters.sent += 1;
         connection.is_used = true;
-        let before = connection.output.bytes();
-        connection.push(packet);
         self.counters.sent_bytes += (connection.output.bytes() - before) as u64;
         mark(&mut connection.is_dirty, &mut self.dirty, slot);
     }

@@ -496,7 +496,7 @@ proptest! {
         let sent: Vec<Packet> = sizes.iter().enumerate().map(|(n, &s)| packet(n as u64, bytes(s, n as u8))).collect();
         let mut left = hello();
         for packet in &sent {
-            wire::frame::encode(Version::OLDEST, packet, &mut left);
+            wire::frame::encode(Version::OLDEST, packet, &mut left).unwrap();
             packet.payload.parts().iter().for_each(|part| left.extend_from_slice(part));
         }
         let mut left = &left[..];
@@ -540,7 +540,7 @@ fn a_peer_of_the_release_before_is_spoken_to_as_it_knows() {
     brick.turn();
     assert_eq!(brick.peers.counters().unspoken, 1);
     let mut expected = hello();
-    wire::frame::encode(Version::OLDEST, &done(0).into(), &mut expected);
+    wire::frame::encode(Version::OLDEST, &done(0).into(), &mut expected).unwrap();
     let mut came = vec![0; expected.len()];
     stream.read_exact(&mut came).unwrap();
     let (greeting, frame) = came.split_at(hello().len());
@@ -560,4 +560,39 @@ fn hello() -> Vec<u8> {
     wire::Wire::append(&GATEWAY, &mut hello);
     hello.resize(40, 0);
     hello
+}
+
+/// It closed the connection, and both sides began anew for ever.
+#[test]
+fn a_packet_that_is_too_long_is_not_sent_and_whoever_asked_is_told() {
+    let mut directory = Node::plain(BRICK);
+    let Address::Tcp(place) = directory.listen() else { unreachable!() };
+    let mut stream = TcpStream::connect(place).unwrap();
+    stream.write_all(&hello()).unwrap();
+    let limit = directory.now() + LIMIT;
+    while directory.heard.is_empty() {
+        assert!(directory.now() < limit);
+        directory.turn();
+    }
+    let deleted = vec![base::VolumeId(1); wire::frame::MESSAGE_BYTES_MAX];
+    let published = Message::Published { views: vec![], volumes: vec![], deleted, bricks: vec![] };
+    let volume = wire::VolumeInfo::new(base::VolumeId(1), "v".repeat(60), 4096, "raid1x3");
+    let listed = wire::AdminReply::Volumes(vec![volume; 100_000]);
+    directory.peers.send(GATEWAY, &published.into());
+    directory.peers.send(GATEWAY, &Message::AdminDone { operation: 7, result: Ok(listed) }.into());
+    directory.turn();
+    assert_eq!(directory.peers.counters().too_long, 2);
+    let mut came = vec![0; hello().len()];
+    stream.read_exact(&mut came).unwrap();
+    let mut header = [0; wire::frame::HEADER_BYTES];
+    stream.read_exact(&mut header).unwrap();
+    let header = wire::frame::Header::parse(&header).unwrap();
+    let mut message = vec![0; header.message_bytes];
+    stream.read_exact(&mut message).unwrap();
+    let Message::AdminDone { operation: 7, result: Err(why) } =
+        header.message(Version::OLDEST, &message).unwrap()
+    else {
+        panic!("no answer");
+    };
+    assert!(why.to_string().contains("longer than the 4194304 allowed"), "{why}");
 }

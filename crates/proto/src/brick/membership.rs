@@ -331,7 +331,7 @@ impl Brick {
         orders: Orders,
         fx: &mut Vec<BrickEffect>,
     ) {
-        let Orders { families, left, bricks, care, is_slow, streams, run, standing } = orders;
+        let Orders { families, left, bricks, care, is_slow, streams, run, standing, newest } = orders;
         if run != self.membership.status.run.number && standing != Standing::Untold {
             return self.counters.count(Counter::AnswerToAnotherRunIgnored);
         }
@@ -339,7 +339,7 @@ impl Brick {
         if self.membership.counts() {
             self.membership.lease.extend(now, sent, lease_ns);
         }
-        self.note_newest(version, fx);
+        self.note_newest(version.max(newest), fx);
         self.vitals.on_heartbeat_done(now, sent, is_slow);
         if let Some(table) = streams {
             self.on_streams(now, table, fx);

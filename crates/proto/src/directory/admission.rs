@@ -146,7 +146,8 @@ impl Cluster {
         stream: StreamId,
         proposal: &Proposal<'a>,
     ) -> BTreeMap<VolumeId, &'a VolumeInfo> {
-        let known = self.records.volumes.values().map(|record| &record.info);
+        let known = self.records.volumes.index().of_stream(stream);
+        let known = known.filter_map(|id| Some(&self.records.volumes.get(&id)?.info));
         let proposed = match proposal {
             Proposal::Volumes(volumes) => *volumes,
             Proposal::NewVolume(volume, _) => core::slice::from_ref(*volume),

@@ -64,8 +64,9 @@ impl Age {
         })
     }
 
-    /// Why commands cannot be carried out, if so.
+    /// Why commands cannot be carried out, if so. What the store lacks may have been told to somebody, or be under way: nothing
+    /// is denied.
     pub(super) fn refusal(&self, version: u64) -> Option<AdminError> {
-        self.warning(version).map(AdminError::NotNow)
+        self.warning(version).map(AdminError::Unknown)
     }
 }

@@ -5,7 +5,7 @@ use super::age::Age;
 use super::event::{DirectoryConfig, DirectoryEffect, Put, send};
 use super::gateways::Gateways;
 use super::leases::Leases;
-use super::records::{GroupRecord, Records};
+use super::records::Records;
 use super::runs::Runs;
 use super::store::{After, Asker, Store, Write};
 use super::streams::Streams;
@@ -13,9 +13,9 @@ use super::time::Timekeeper;
 use crate::counters::Counters;
 use crate::layout::{Geometry, Layout};
 use crate::rules::{Rules, SOUND};
-use base::{BrickId, GatewayId, GroupId, NodeId, Time, VolumeId};
+use base::{BrickId, GatewayId, GroupId, NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{AdminError, AdminReply, BrickStatus, Care, GroupView, Message, Protocol, Version, VolumeInfo};
 
 /// Between two looks at leases, members and families.
@@ -41,11 +41,14 @@ pub(super) struct Cluster {
     pub(super) rules: &'static dyn Rules,
     /// Volumes whose latest change is not stored yet, as they may be told.
     told: BTreeMap<VolumeId, VolumeInfo>,
+    /// The map's version at which a brick's address changed last, as far as is known: bricks that know it know all addresses.
+    moved: u64,
 }
 
 impl Cluster {
     pub(super) fn new(config: DirectoryConfig, records: Records, now: Time) -> Cluster {
         let time = Timekeeper::new(now, records.time_at_start(now, config.first_time));
+        let moved = records.counts.version;
         Cluster {
             leases: Leases::new(&config, now),
             runs: Runs::new(now),
@@ -60,6 +63,7 @@ impl Cluster {
             counters: Counters::default(),
             rules: SOUND,
             told: BTreeMap::new(),
+            moved,
         }
     }
 
@@ -88,10 +92,11 @@ impl Cluster {
         &self,
         now: Time,
         gateway: GatewayId,
-        first_writer: u16,
+        first_writer: Option<u16>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let time = self.time.time(now);
+        let first_writer = first_writer.unwrap_or(StampClock::WRITERS);
         send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer, time });
     }
 
@@ -164,10 +169,6 @@ impl Cluster {
         Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks).ok()
     }
 
-    pub(super) fn is_durable(&self, group: GroupId) -> bool {
-        self.records.groups.get(&group).is_some_and(|record| record.changed <= self.store.durable())
-    }
-
     /// Whether a view to come moves a volume to another head: then all groups fence before any goes on.
     pub(super) fn moves_branches(&self, next: &GroupView) -> bool {
         let Some(active) = self.active(next.group) else { return false };
@@ -188,9 +189,7 @@ impl Cluster {
     /// Something of the family changed: bricks are to learn of it.
     pub(super) fn touch_family(&mut self, family: VolumeId) -> Vec<Put> {
         let version = self.records.bump();
-        if let Some(record) = self.records.families.get_mut(&family) {
-            record.changed = version;
-        }
+        self.records.families.change(&family, |record| record.changed = version);
         vec![self.records.put_family(family), self.records.put_counts()]
     }
 
@@ -219,10 +218,7 @@ impl Cluster {
 
     /// Groups in which the brick has a place, in the view in force or in one to come.
     pub(super) fn groups_of(&self, brick: BrickId) -> impl Iterator<Item = GroupId> {
-        let has_place = move |record: &GroupRecord| {
-            record.active.iter().chain(&record.next).any(|view| view.slot_of(brick).is_some())
-        };
-        self.records.groups.iter().filter(move |(_, record)| has_place(record)).map(|(group, _)| *group)
+        self.records.groups.index().of_member(brick)
     }
 
     /// The name of a volume whose blocks a group has.
@@ -260,6 +256,11 @@ impl Cluster {
         self.records.slow.get(&brick).is_some_and(|record| record.is_out)
     }
 
+    /// Whether the brick's disks lack what it promised, and it is not entered yet as having lost that.
+    pub(super) fn lags(&self, brick: BrickId) -> bool {
+        self.records.runs.get(&brick).is_some_and(|run| run.is_behind)
+    }
+
     /// What the brick said last.
     pub(super) fn status(&self, brick: BrickId) -> Option<&BrickStatus> {
         self.leases.get(brick).map(|lease| &lease.status)
@@ -282,7 +283,7 @@ impl Cluster {
         match to {
             _ if views.is_empty() => {}
             Some(to) => {
-                let (volumes, deleted, bricks) = (Vec::new(), Vec::new(), self.addresses());
+                let (volumes, deleted, bricks) = (Vec::new(), Vec::new(), self.addresses_in(&views));
                 send(fx, to, Message::Published { views, volumes, deleted, bricks });
             }
             None => self.tell_gateways(views, Vec::new(), Vec::new(), fx),
@@ -295,8 +296,17 @@ impl Cluster {
         self.tell_gateways(Vec::new(), volumes, Vec::new(), fx);
     }
 
-    pub(super) fn publish_addresses(&self, fx: &mut Vec<DirectoryEffect>) {
-        self.tell_gateways(Vec::new(), Vec::new(), Vec::new(), fx);
+    /// A brick has another address: it is stored, and told to all.
+    pub(super) fn move_brick(&mut self, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
+        self.moved = self.records.bump();
+        let puts = vec![self.records.put_brick(brick), self.records.put_counts()];
+        self.put(puts, Vec::new(), fx);
+        let bricks: Vec<(BrickId, String)> = self.address(brick).into_iter().collect();
+        for gateway in self.gateways.ids() {
+            let (views, volumes, deleted) = (Vec::new(), Vec::new(), Vec::new());
+            let message = Message::Published { views, volumes, deleted, bricks: bricks.clone() };
+            send(fx, NodeId::Gateway(gateway), message);
+        }
     }
 
     pub(super) fn tell_gateways(
@@ -306,15 +316,30 @@ impl Cluster {
         deleted: Vec<VolumeId>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let message = Message::Published { views, volumes, deleted, bricks: self.addresses() };
+        let bricks = self.addresses_in(&views);
+        let message = Message::Published { views, volumes, deleted, bricks };
         for gateway in self.gateways.ids() {
             send(fx, NodeId::Gateway(gateway), message.clone());
         }
     }
 
-    pub(super) fn addresses(&self) -> Vec<(BrickId, String)> {
-        let known = self.records.bricks.iter().filter(|(_, record)| !record.address.is_empty());
-        known.map(|(id, record)| (*id, record.address.clone())).collect()
+    fn address(&self, brick: BrickId) -> Option<(BrickId, String)> {
+        let record = self.records.bricks.get(&brick).filter(|record| !record.address.is_empty())?;
+        Some((brick, record.address.clone()))
+    }
+
+    /// The addresses of all bricks, for one that knows the map as it was at version `known`; none where nothing has changed since.
+    pub(super) fn addresses_since(&self, known: u64) -> Vec<(BrickId, String)> {
+        match known < self.moved {
+            true => self.records.bricks.keys().filter_map(|brick| self.address(*brick)).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The addresses of all members of these views.
+    pub(super) fn addresses_in(&self, views: &[GroupView]) -> Vec<(BrickId, String)> {
+        let members: BTreeSet<BrickId> = views.iter().flat_map(|view| view.members.iter().copied()).collect();
+        members.into_iter().filter_map(|brick| self.address(brick)).collect()
     }
 }
 

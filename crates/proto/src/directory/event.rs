@@ -62,6 +62,8 @@ pub struct DirectoryConfig {
     pub index: IndexConfig,
     /// The time at which a new cluster begins; simulated ones are not always young.
     pub first_time: ClusterTime,
+    /// What a brick is told of changes at a time ends behind so many bytes.
+    pub page_bytes: usize,
     /// Whether any client may administer: in clusters without certificates nobody can be told from an operator.
     pub anyone_administers: bool,
 }
@@ -76,9 +78,15 @@ impl Default for DirectoryConfig {
             slow_hold_ns: (10_000_000_000, 600_000_000_000),
             index: IndexConfig::default(),
             first_time: ClusterTime::FIRST,
+            page_bytes: DirectoryConfig::PAGE_BYTES,
             anyone_administers: false,
         }
     }
+}
+
+impl DirectoryConfig {
+    /// A quarter of the longest message: the last change of a page may be a large family.
+    pub const PAGE_BYTES: usize = 1 << 20;
 }
 
 pub(super) fn send(fx: &mut Vec<DirectoryEffect>, to: NodeId, message: Message) {

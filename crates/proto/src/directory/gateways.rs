@@ -1,9 +1,11 @@
-//! Gateways that are known to live, and the runs of writer numbers by which their stamps differ.
+//! Gateways that are known to live, and the runs of writer numbers by which their stamps differ. Commands on objects register
+//! too, as gateways that write no volume: they take no number.
 
 use super::names::check_name;
+use super::table::{Index, Table};
 use base::{BrickId, GatewayId, StampClock, Time};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use wire::{GatewayStatus, OpenCount, Version};
 
 /// A gateway that did not register again for this long is forgotten.
@@ -15,7 +17,8 @@ const WRITERS_MAX: u16 = 64;
 struct Entry {
     address: String,
     beside: Option<BrickId>,
-    first_writer: u16,
+    /// None where it writes no volume.
+    first_writer: Option<u16>,
     heard: Time,
     /// Whether it is stored that nobody else gets its numbers: before that it must not use them.
     is_durable: bool,
@@ -29,7 +32,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(now: Time, said: Registration, first_writer: u16, is_durable: bool) -> Entry {
+    fn new(now: Time, said: Registration, first_writer: Option<u16>, is_durable: bool) -> Entry {
         let Registration { address, beside, speaks, sent, name, mut opened, .. } = said;
         opened.truncate(OpenCount::MAX);
         let (heard, is_down) = (now, false);
@@ -38,9 +41,10 @@ impl Entry {
 
     /// What operators call it. A name that no volume could have may be meant to deceive whoever reads it.
     fn name(&self) -> String {
-        match check_name(&self.name, "gateway") {
-            Ok(()) => self.name.clone(),
-            Err(_) => format!("gateway-{}", self.first_writer),
+        match (check_name(&self.name, "gateway"), self.first_writer) {
+            (Ok(()), _) => self.name.clone(),
+            (Err(_), Some(first_writer)) => format!("gateway-{first_writer}"),
+            (Err(_), None) => "a command on objects".to_owned(),
         }
     }
 }
@@ -68,11 +72,11 @@ pub(super) struct Registration {
 
 /// What is to be done about a gateway that registers.
 pub(super) enum Heard {
-    /// It has its numbers, from this one on.
-    Known(u16),
+    /// It has its numbers, from this one on, or wants none.
+    Known(Option<u16>),
     /// Its numbers are being stored.
     Waits,
-    /// It is new and has none.
+    /// It is new and has none yet.
     New(Registration),
 }
 
@@ -82,54 +86,82 @@ pub(super) struct Run {
     pub(super) next_writer: u16,
 }
 
+/// The first numbers of all runs that are given.
+#[derive(Debug, Default, PartialEq)]
+struct Given(BTreeSet<u16>);
+
+impl Index for Given {
+    type Key = GatewayId;
+    type Record = Entry;
+
+    fn enter(&mut self, _gateway: GatewayId, entry: &Entry) {
+        self.0.extend(entry.first_writer);
+    }
+
+    fn take_out(&mut self, _gateway: GatewayId, entry: &Entry) {
+        if let Some(first_writer) = entry.first_writer {
+            self.0.remove(&first_writer);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Gateways {
-    entries: BTreeMap<GatewayId, Entry>,
+    entries: Table<Given>,
 }
 
 impl Gateways {
+    /// Those that serve volumes, and are told what becomes of these.
     pub(super) fn ids(&self) -> impl Iterator<Item = GatewayId> {
-        self.entries.keys().copied()
+        self.entries.iter().filter(|(_, entry)| entry.first_writer.is_some()).map(|(id, _)| *id)
     }
 
     pub(super) fn hear(&mut self, now: Time, said: Registration) -> Heard {
-        if let Some(entry) = self.entries.get_mut(&said.gateway) {
-            *entry = Entry::new(now, said, entry.first_writer, entry.is_durable);
-            return if entry.is_durable { Heard::Known(entry.first_writer) } else { Heard::Waits };
+        if let Some(Entry { first_writer, is_durable, .. }) = self.entries.get(&said.gateway) {
+            let (first_writer, is_durable) = (*first_writer, *is_durable);
+            self.entries.insert(said.gateway, Entry::new(now, said, first_writer, is_durable));
+            return if is_durable { Heard::Known(first_writer) } else { Heard::Waits };
         }
-        let Some(first_writer) = said.held else { return Heard::New(said) };
-        // It registered before the directory restarted, and goes on under its numbers.
+        if said.held.is_none() && said.writers > 0 {
+            return Heard::New(said);
+        }
+        // It registered before the directory restarted, and goes on under its numbers; or it wants none.
+        let first_writer = said.held;
         self.entries.insert(said.gateway, Entry::new(now, said, first_writer, true));
         Heard::Known(first_writer)
     }
 
-    /// Gives a new gateway the next run of numbers that no gateway known to live has.
-    pub(super) fn enter(&mut self, now: Time, said: Registration, next_writer: u16) -> Run {
+    /// Gives a new gateway the next run of numbers that no gateway known to live has. None where these have all: it asks again.
+    pub(super) fn enter(&mut self, now: Time, said: Registration, next_writer: u16) -> Option<Run> {
         let count = said.writers.clamp(1, WRITERS_MAX);
-        let first_writer = self.free_run(next_writer, count);
-        self.entries.insert(said.gateway, Entry::new(now, said, first_writer, false));
-        Run { next_writer: (first_writer + count) % StampClock::WRITERS }
+        let first_writer = self.free_run(next_writer, count)?;
+        self.entries.insert(said.gateway, Entry::new(now, said, Some(first_writer), false));
+        Some(Run { next_writer: (first_writer + count) % StampClock::WRITERS })
     }
 
-    fn free_run(&self, next_writer: u16, count: u16) -> u16 {
+    fn free_run(&self, next_writer: u16, count: u16) -> Option<u16> {
+        let Given(given) = self.entries.index();
+        let runs = StampClock::WRITERS / count;
         let mut first = next_writer;
-        loop {
+        // All runs there are from here on, and then from 0.
+        for _ in 0..=runs {
             if first + count > StampClock::WRITERS {
                 first = 0;
             }
-            let taken = |entry: &Entry| (first..first + count).contains(&entry.first_writer);
-            if !self.entries.values().any(taken) {
-                return first;
+            if given.range(first..first + count).next().is_none() {
+                return Some(first);
             }
             first += count;
         }
+        None
     }
 
     /// A gateway's numbers are stored: the first of them, if it is still there.
     pub(super) fn on_stored(&mut self, gateway: GatewayId) -> Option<u16> {
-        let entry = self.entries.get_mut(&gateway)?;
-        entry.is_durable = true;
-        Some(entry.first_writer)
+        self.entries.change(&gateway, |entry| {
+            entry.is_durable = true;
+            entry.first_writer
+        })?
     }
 
     /// The newest version that each speaks.
@@ -139,9 +171,7 @@ impl Gateways {
 
     /// The connection to a gateway is gone. It may have another one in a moment.
     pub(super) fn on_down(&mut self, gateway: GatewayId) {
-        if let Some(entry) = self.entries.get_mut(&gateway) {
-            entry.is_down = true;
-        }
+        self.entries.change(&gateway, |entry| entry.is_down = true);
     }
 
     /// When each that says so sent what was heard last, by its own clock, and when that was heard.
@@ -163,6 +193,7 @@ impl Gateways {
             name: entry.name(),
             opened: entry.opened.clone(),
         };
-        self.entries.iter().filter(|(_, entry)| !entry.is_down).map(status).collect()
+        let is_shown = |(_, entry): &(&GatewayId, &Entry)| !entry.is_down && entry.first_writer.is_some();
+        self.entries.iter().filter(is_shown).map(status).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! What a brick says of itself with each heartbeat, and what it is told.
 
+use super::briefing::{self, Briefing};
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, send};
 use super::news::News;
@@ -8,7 +9,7 @@ use super::store::After;
 use super::views::Views;
 use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
-use wire::{BrickStatus, Family, GroupView, Message, Orders, Standing, StreamReport, Version};
+use wire::{BrickStatus, GroupView, Message, Orders, Standing, StreamReport, Version};
 
 pub(super) struct Heartbeat {
     pub(super) from: BrickId,
@@ -49,24 +50,16 @@ pub(super) fn on_heartbeat(
     if !record.fits(&status) {
         record.address.clone_from(&status.address);
         record.labels.clone_from(&status.labels);
-        let put = cluster.records.put_brick(from);
-        cluster.put(vec![put], Vec::new(), fx);
-        cluster.publish_addresses(fx);
+        cluster.move_brick(from, fx);
     }
     let lags = on_behind(cluster, now, from, fx);
     let has_lost = on_disks(cluster, now, from, &status.disks, fx) || lags;
     on_left(cluster, from, &status.groups.left, fx);
-    let views = cluster.records.groups.values().filter(|group| group.changed > known);
-    let views: Vec<GroupView> =
-        views.filter_map(|group| group.active.clone()).filter(|view| view.slot_of(from).is_some()).collect();
-    let version = cluster.store.durable();
-    let since = cluster.records.deleted.iter().filter(|(at, _)| (known + 1..version + 1).contains(at));
-    let deleted = since.map(|(_, volume)| *volume).collect();
+    let briefing = Briefing::new(cluster, from, known);
     // A brick may trust its views again once it knows of all that left it out, and only while none is being made
     // that will.
-    let informed = views.iter().all(|view| view.is_writer(from));
     let left_out = changes.leave_out(cluster, from);
-    let grant = informed
+    let grant = briefing.is_whole
         && !cluster.holds_still(now)
         && !left_out
         && !has_lost
@@ -75,12 +68,12 @@ pub(super) fn on_heartbeat(
     let run = status.run.number;
     cluster.leases.on_heartbeat((now, sent), from, status, grant);
     let lease_ns = if grant { cluster.leases.length_ns(from) } else { 0 };
-    // Of views in which it takes part it hears when they are made.
-    let is_told = |view: &GroupView| !view.is_writer(from) && cluster.is_durable(view.group);
-    let views = views.into_iter().filter(is_told).collect();
+    let Briefing { version, views, deleted, families, .. } = briefing;
     let mut orders = Box::new(orders(cluster, from, known));
+    orders.families = families;
     let standing = if lags { Standing::Waits } else { verdict.standing(behind(cluster, from)) };
     (orders.run, orders.standing) = (run, standing);
+    orders.newest = cluster.store.durable();
     orders.streams = cluster.streams.told_to(streams.known);
     cluster.streams.on_report(now, from, sent, streams);
     let time = cluster.time.time(now);
@@ -116,31 +109,9 @@ fn behind(cluster: &Cluster, brick: BrickId) -> Vec<(GroupId, ViewNumber)> {
 }
 
 fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
-    let is_member = |group: &GroupId| {
-        cluster.records.groups.get(group).is_some_and(|record| {
-            record.active.iter().chain(&record.next).any(|view| view.slot_of(to).is_some())
-        })
-    };
-    // A brick that is new in a group may have missed its family, however old.
-    let has_changed = |group: &GroupId| cluster.records.groups[group].changed > known;
-    let families = cluster.records.families.iter().filter(|(_, record)| {
-        let mut of_brick = record.groups.iter().filter(|group| is_member(group)).peekable();
-        let concerns = of_brick.peek().is_some() && (record.changed > known || of_brick.any(has_changed));
-        concerns && record.changed <= cluster.store.durable()
-    });
-    let families = families.map(|(family, record)| Family {
-        number: record.changed,
-        volumes: cluster.records.volumes_of(*family).map(|volume| volume.info.clone()).collect(),
-        groups: record.groups.clone(),
-    });
-    let left = cluster.records.groups.values().filter(|record| {
-        record.changed <= cluster.store.durable() && record.former.iter().any(|(brick, _)| *brick == to)
-    });
-    let left = left.filter_map(|record| record.active.clone()).filter(|view| view.slot_of(to).is_none());
     Orders {
-        families: families.collect(),
-        left: left.collect(),
-        bricks: cluster.addresses(),
+        left: briefing::left(cluster, to),
+        bricks: cluster.addresses_since(known),
         care: cluster.care(),
         is_slow: cluster.is_slow(to),
         ..Orders::default()
@@ -151,17 +122,17 @@ fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
 /// again.
 fn have_leave(cluster: &mut Cluster, brick: BrickId, knew: u64, fx: &mut Vec<DirectoryEffect>) {
     let mut puts = Vec::new();
-    for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
-        let Some(record) = cluster.records.groups.get_mut(&group).filter(|record| record.changed > knew)
-        else {
-            continue;
-        };
+    let versions = knew.saturating_add(1)..=cluster.records.counts.version;
+    for (_, group) in cluster.records.groups.index().changed(versions).collect::<Vec<_>>() {
+        let Some(record) = cluster.records.groups.get(&group) else { continue };
         let is_outside = |view: &GroupView| view.slot_of(brick).is_none();
         let Some(view) = record.active.as_ref().filter(|view| is_outside(view)) else { continue };
         if record.next.as_ref().is_none_or(is_outside) {
             let number = view.number;
-            record.former.retain(|(of, _)| *of != brick);
-            record.former.push((brick, number));
+            cluster.records.groups.change(&group, |record| {
+                record.former.retain(|(of, _)| *of != brick);
+                record.former.push((brick, number));
+            });
             puts.push(cluster.records.put_group(group));
         }
     }
@@ -178,10 +149,10 @@ fn on_left(
     fx: &mut Vec<DirectoryEffect>,
 ) {
     for (group, number) in left {
-        let Some(record) = cluster.records.groups.get_mut(group) else { continue };
-        let before = record.former.len();
-        record.former.retain(|(of, since)| *of != brick || since > number);
-        if record.former.len() < before {
+        let was_former = |(of, since): &(BrickId, ViewNumber)| *of == brick && since <= number;
+        let record = cluster.records.groups.get(group);
+        if record.is_some_and(|record| record.former.iter().any(was_former)) {
+            cluster.records.groups.change(group, |record| record.former.retain(|of| !was_former(of)));
             let put = cluster.records.put_group(*group);
             cluster.put(vec![put], Vec::new(), fx);
         }
@@ -225,19 +196,17 @@ fn on_disks(
 
 /// The groups that a brick writes, or is to write by the view to come.
 fn written_by(cluster: &Cluster, brick: BrickId) -> Vec<GroupId> {
-    let groups = cluster
-        .records
-        .groups
-        .iter()
-        .filter(|(_, record)| record.active.iter().chain(&record.next).any(|view| view.is_writer(brick)));
-    groups.map(|(group, _)| *group).collect()
+    let is_writer = |group: &GroupId| {
+        let record = cluster.records.groups.get(group);
+        record.is_some_and(|of| of.active.iter().chain(&of.next).any(|view| view.is_writer(brick)))
+    };
+    cluster.groups_of(brick).filter(is_writer).collect()
 }
 
 /// A brick's disks lack what it promised. While an earlier run of it may still believe in its views this one waits; then
 /// it counts as having lost its blocks, as with other disks. True as long as it waits.
 fn on_behind(cluster: &mut Cluster, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) -> bool {
-    let is_behind = |cluster: &Cluster| cluster.records.runs.get(&brick).is_some_and(|run| run.is_behind);
-    if !is_behind(cluster) {
+    if !cluster.lags(brick) {
         return false;
     }
     if !cluster.leases.has_ended(now, brick) {

@@ -180,6 +180,7 @@ mod tests {
         slow_hold_ns: (0, 0),
         index: IndexConfig::USUAL,
         first_time: base::ClusterTime::FIRST,
+        page_bytes: DirectoryConfig::PAGE_BYTES,
         anyone_administers: false,
     };
 

@@ -63,7 +63,7 @@ impl Members {
         self.leave_out_the_slow(cluster, views, now, fx);
         self.go_on_without_joiners(cluster, views, now, fx);
         let mut joins = Joins::default();
-        for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
+        for group in cluster.records.groups.index().incomplete().collect::<Vec<_>>() {
             if views.is_changing(group) {
                 continue;
             }
@@ -118,7 +118,9 @@ impl Members {
         if dead.is_empty() && lost.is_empty() {
             return;
         }
-        for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
+        let concerned = dead.iter().flat_map(|brick| cluster.groups_of(*brick));
+        let concerned: BTreeSet<GroupId> = concerned.chain(lost.iter().map(|(_, group)| *group)).collect();
+        for group in concerned {
             let Some(from) = cluster.latest_view(group).cloned() else { continue };
             let goes = |brick| dead.contains(&brick) || lost.contains(&(brick, group));
             let must_go = |brick| goes(brick) && !evicted.contains(&brick);
@@ -149,10 +151,8 @@ impl Members {
         now: Time,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        if cluster.records.bricks.values().all(|record| record.lost.is_empty()) {
-            return;
-        }
-        for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
+        let lost = cluster.records.bricks.values().flat_map(|record| record.lost.iter().copied());
+        for group in lost.collect::<BTreeSet<GroupId>>() {
             let Some(from) = cluster.latest_view(group).cloned() else { continue };
             let has_lost = |brick: BrickId| {
                 cluster.records.bricks.get(&brick).is_some_and(|record| record.lost.contains(&group))
@@ -189,10 +189,8 @@ impl Members {
         let bricks = cluster.records.bricks.keys().copied();
         let slow: BTreeSet<BrickId> =
             bricks.filter(|brick| cluster.is_slow(*brick) && cluster.leases.has_ended(now, *brick)).collect();
-        if slow.is_empty() {
-            return;
-        }
-        for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
+        let concerned: BTreeSet<GroupId> = slow.iter().flat_map(|brick| cluster.groups_of(*brick)).collect();
+        for group in concerned {
             let Some(from) = cluster.active(group).filter(|_| !views.is_changing(group)) else {
                 continue;
             };
@@ -266,7 +264,7 @@ impl Members {
     /// Whether the groups of a brick could bear its leaving beside those that are silent; if not, one that could not.
     pub(super) fn group_that_needs(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Option<GroupId> {
         let goes = |of| of == brick || !cluster.leases.is_alive(now, of);
-        cluster.records.groups.keys().copied().find(|group| {
+        cluster.groups_of(brick).find(|group| {
             cluster
                 .latest_view(*group)
                 .is_some_and(|view| view.is_current(brick) && !self.is_viable(cluster, &without(view, goes)))
@@ -349,6 +347,7 @@ impl Members {
         cluster.leases.is_alive(now, brick)
             && !record.evicted
             && !cluster.is_slow(brick)
+            && !cluster.lags(brick)
             && record.disks == lease.status.disks
             && !record.lost.contains(&group)
             && fullness(&lease.status) < full::JOIN
@@ -378,9 +377,7 @@ impl Members {
                 next.members[usize::from(slot)] = substitute;
                 next.joining = next.joining.with(slot);
             });
-            if let Some(record) = cluster.records.groups.get_mut(&view.group) {
-                record.former.push((former, next.number));
-            }
+            cluster.records.groups.change(&view.group, |record| record.former.push((former, next.number)));
             views.begin_change(cluster, now, next, Vec::new(), fx);
             return true;
         }
@@ -483,7 +480,10 @@ impl Joins {
     }
 
     fn count(cluster: &Cluster) -> BTreeMap<BrickId, usize> {
-        let views = cluster.records.groups.keys().filter_map(|group| cluster.latest_view(*group));
+        // Who is to join by a view to come may be none of the view in force.
+        let groups = cluster.records.groups.index();
+        let groups: BTreeSet<GroupId> = groups.incomplete().chain(groups.changing()).collect();
+        let views = groups.into_iter().filter_map(|group| cluster.latest_view(group));
         let joining = views.flat_map(|view| view.joining.iter().map(|slot| view.members[usize::from(slot)]));
         joining.fold(BTreeMap::new(), |mut counts, brick| {
             *counts.entry(brick).or_default() += 1;

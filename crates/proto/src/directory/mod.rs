@@ -2,7 +2,7 @@
 //!
 //! From below to above; no file knows those above it:
 //!
-//! - [`event`] is what happens and what is asked for; [`names`] which names may be given; [`records`] what is kept on stable storage, [`store`] what is on its
+//! - [`event`] is what happens and what is asked for; [`names`] which names may be given; [`records`] what is kept on stable storage (in a [`table`] with its [`indices`]), [`store`] what is on its
 //!   way there and what follows; [`leases`] says who may trust its views until when, [`gateways`] who lives and under
 //!   which numbers it writes; [`time`] keeps the cluster's time, from which they draw stamps; [`waiting`] keeps commands that
 //!   wait.
@@ -10,16 +10,17 @@
 //! - [`runs`] says which process of a brick counts, and whether its disks hold what was promised.
 //! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
-//!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told; [`news`] what the log tells of bricks.
+//!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told, [`briefing`] what it does not know yet; [`news`] what the log tells of bricks.
 //! - [`desk`] puts the parts side by side for commands: [`volumes`], [`snapshots`] (snapshots, clones, rollbacks), [`bricks`],
 //!   [`streams`], [`status`]; [`admin`] says who carries out which.
 //! - [`index`] is the way to the index of objects, which has stores of its own, and says which bricks take fragments.
-//! - [`Directory`] here passes events on; [`rebuild`] makes a lost directory anew.
+//! - [`Directory`] here passes events on; [`rebuild`] makes a lost directory anew, [`past`] one that is not young.
 
 mod admin;
 mod admission;
 mod age;
 mod bricks;
+mod briefing;
 mod buckets;
 mod change;
 mod cluster;
@@ -29,10 +30,12 @@ mod event;
 mod gateways;
 mod heartbeat;
 mod index;
+mod indices;
 mod leases;
 mod members;
 mod names;
 mod news;
+mod past;
 pub mod rebuild;
 mod records;
 mod runs;
@@ -41,6 +44,7 @@ mod snapshots;
 mod status;
 mod store;
 mod streams;
+mod table;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -50,6 +54,7 @@ mod waiting;
 
 pub use event::{DirectoryConfig, DirectoryEffect, DirectoryEvent, Put, StoreToken};
 pub use news::{Cause, Move, News};
+pub use past::Past;
 
 use crate::admission::{Refused, Role, admit, admit_anyone};
 use crate::counters::{Counter, Counters};
@@ -125,6 +130,11 @@ impl Directory {
     /// How many bricks are left out for being slow, or are to be.
     pub fn slow_bricks(&self) -> usize {
         self.desk.cluster.records.slow.values().filter(|record| record.is_out).count()
+    }
+
+    /// The version of the map, also where it is not stored yet.
+    pub fn version(&self) -> u64 {
+        self.desk.cluster.records.counts.version
     }
 
     /// How far the journals of a brick's disks are, as far as it was heard of.
@@ -302,8 +312,10 @@ impl Directory {
             // that are given already.
             Heard::New(_) if self.desk.cluster.store.is_failing() || self.desk.cluster.holds_still(now) => {}
             Heard::New(said) => {
-                let run =
-                    self.desk.cluster.gateways.enter(now, said, self.desk.cluster.records.counts.next_writer);
+                let next_writer = self.desk.cluster.records.counts.next_writer;
+                let Some(run) = self.desk.cluster.gateways.enter(now, said, next_writer) else {
+                    return self.desk.cluster.counters.count(Counter::GatewayWaitsForANumber);
+                };
                 self.desk.cluster.records.counts.next_writer = run.next_writer;
                 // A store from before must be known as old: it would give the same numbers again.
                 self.desk.cluster.records.bump();
@@ -327,7 +339,7 @@ impl Directory {
                 After::Answer(asker, result) => answer(fx, asker, result),
                 After::Registered(gateway) => {
                     if let Some(first_writer) = self.desk.cluster.gateways.on_stored(gateway) {
-                        self.desk.cluster.tell_registered(now, gateway, first_writer, fx);
+                        self.desk.cluster.tell_registered(now, gateway, Some(first_writer), fx);
                     }
                 }
                 After::Change(group, number) => {
@@ -432,8 +444,14 @@ impl Machine for Directory {
         retry.into_iter().chain([tick]).chain(objects).min_by_key(|(at, _)| *at)
     }
 
-    fn check(&self, _depth: Depth) {
+    fn check(&self, depth: Depth) {
         self.objects.check();
+        let records = &self.desk.cluster.records;
+        if depth == Depth::Deep {
+            let are_sound =
+                [records.volumes.is_sound(), records.families.is_sound(), records.groups.is_sound()];
+            assert_eq!(are_sound, [true; 3], "what is found by an index is what there is");
+        }
         for record in self.desk.cluster.records.groups.values() {
             let (Some(active), Some(next)) = (&record.active, &record.next) else { continue };
             assert!(next.number > active.number, "views are numbered upward");

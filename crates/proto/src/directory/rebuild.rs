@@ -96,12 +96,12 @@ impl Recount {
                 Ok((record, groups)) => {
                     let lineage = record.next.as_ref().unwrap_or(&record.lineage);
                     let recovered = unnamed(lineage, told, &mut notes);
-                    records.volumes.extend(told.volumes.iter().cloned().chain(recovered).map(|info| {
+                    for info in told.volumes.iter().cloned().chain(recovered) {
                         let nonce = info.id.0;
-                        (info.id, VolumeRecord { info, nonce, ready: true })
-                    }));
+                        records.volumes.insert(info.id, VolumeRecord { info, nonce, ready: true });
+                    }
                     records.families.insert(*family, record);
-                    records.groups.extend(groups);
+                    groups.into_iter().for_each(|(group, record)| records.groups.insert(group, record));
                 }
                 Err(why) => objections.extend(why),
             }
@@ -316,8 +316,15 @@ impl Recount {
         // Gateways that live keep their numbers and say so within seconds; until then the other half is given out.
         records.counts.next_writer = StampClock::WRITERS / 2;
         records.time = self.time();
-        records.families.values_mut().for_each(|family| family.changed = version);
-        records.groups.values_mut().for_each(|group| group.changed = version);
+        // Each at a version of its own: what a brick is told at a time ends at one.
+        let mut version = version;
+        let mut next = || {
+            version += 1;
+            version
+        };
+        records.families.change_all(|family| family.changed = next());
+        records.groups.change_all(|group| group.changed = next());
+        records.counts.version = version;
     }
 }
 

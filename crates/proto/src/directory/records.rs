@@ -8,6 +8,8 @@
 //! have none of the last four.
 
 use super::event::Put;
+use super::indices::{FamilyIndex, GroupIndex, VolumeIndex};
+use super::table::Table;
 use base::{BrickId, ClusterTime, GroupId, StreamId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{
@@ -304,9 +306,9 @@ pub(super) struct Records {
     pub(super) bare: BTreeMap<GroupId, Slots>,
     /// Views to come that no member can have begun.
     pub(super) revocable: BTreeMap<GroupId, ViewNumber>,
-    pub(super) volumes: BTreeMap<VolumeId, VolumeRecord>,
-    pub(super) families: BTreeMap<VolumeId, FamilyRecord>,
-    pub(super) groups: BTreeMap<GroupId, GroupRecord>,
+    pub(super) volumes: Table<VolumeIndex>,
+    pub(super) families: Table<FamilyIndex>,
+    pub(super) groups: Table<GroupIndex>,
     /// Deleted volumes and branches, by the version at which they were.
     pub(super) deleted: BTreeMap<u64, VolumeId>,
     pub(super) counts: Counts,
@@ -351,9 +353,9 @@ impl Records {
             runs: BTreeMap::new(),
             bare: BTreeMap::new(),
             revocable: BTreeMap::new(),
-            volumes: BTreeMap::new(),
-            families: BTreeMap::new(),
-            groups: BTreeMap::new(),
+            volumes: Table::default(),
+            families: Table::default(),
+            groups: Table::default(),
             deleted: BTreeMap::new(),
             counts,
             care: CareRecord::default(),
@@ -393,14 +395,16 @@ impl Records {
             true => !lineage.is_head(info.id),
             false => lineage.heads.iter().any(|(volume, _)| *volume == info.id),
         };
-        let volumes = self.volumes.values_mut().filter(|volume| volume.info.family == family);
-        volumes.filter(|volume| was_there(&volume.info)).for_each(|volume| volume.ready = true);
+        let were_there =
+            self.volumes_of(family).filter(|volume| was_there(&volume.info)).map(|volume| volume.info.id);
+        let were_there: Vec<VolumeId> = were_there.collect();
+        were_there.iter().for_each(|id| self.set_ready(id));
     }
 
     /// Whether all groups of the family have begun a view with the lineage to come, or their first one; if so, its
     /// volumes are ready.
     pub(super) fn finish_family(&mut self, family: VolumeId) -> bool {
-        let Some(record) = self.families.get_mut(&family) else { return false };
+        let Some(record) = self.families.get(&family) else { return false };
         let lineage = record.next.as_ref().unwrap_or(&record.lineage);
         let has_begun = |group| {
             let active = self.groups.get(group).and_then(|record| record.active.as_ref());
@@ -409,19 +413,23 @@ impl Records {
         if !record.groups.iter().all(has_begun) {
             return false;
         }
-        if let Some(next) = record.next.take() {
-            record.lineage = next;
-        }
-        self.volumes
-            .values_mut()
-            .filter(|volume| volume.info.family == family)
-            .for_each(|volume| volume.ready = true);
+        self.families.change(&family, |record| {
+            if let Some(next) = record.next.take() {
+                record.lineage = next;
+            }
+        });
+        let ids: Vec<VolumeId> = self.volumes.index().of_family(family).collect();
+        ids.iter().for_each(|id| self.set_ready(id));
         true
+    }
+
+    fn set_ready(&mut self, volume: &VolumeId) {
+        self.volumes.change(volume, |volume| volume.ready = true);
     }
 
     /// The volumes of a family that are there.
     pub(super) fn volumes_of(&self, family: VolumeId) -> impl Iterator<Item = &VolumeRecord> {
-        self.volumes.values().filter(move |record| record.info.family == family)
+        self.volumes.index().of_family(family).filter_map(|id| self.volumes.get(&id))
     }
 
     fn take_in(&mut self, key: &[u8], value: &[u8]) -> Result<(), wire::DecodeError> {
@@ -432,9 +440,9 @@ impl Records {
             b'j' => drop(self.runs.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'l' => drop(self.bare.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'r' => drop(self.revocable.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
-            b'v' => drop(self.volumes.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
-            b'f' => drop(self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
-            b'g' => drop(self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'v' => self.volumes.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?),
+            b'f' => self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?),
+            b'g' => self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?),
             b'd' => drop(self.deleted.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'm' => self.counts = Wire::from_bytes(value)?,
             b'o' => self.care = Wire::from_bytes(value)?,
@@ -539,7 +547,7 @@ impl Records {
 
     /// The streams to which volumes and buckets belong, some of them several times.
     pub(super) fn in_use(&self) -> impl Iterator<Item = StreamId> {
-        self.volumes.values().map(|record| record.info.stream).chain(self.buckets.values().copied())
+        self.volumes.index().streams().chain(self.buckets.values().copied())
     }
 
     /// The put that makes durable to which stream a bucket was given, or that it was given to none.
@@ -579,24 +587,21 @@ impl Records {
     pub(super) fn forget_brick(&mut self, brick: BrickId) -> Vec<Put> {
         self.bricks.remove(&brick);
         self.slow.remove(&brick);
-        let mut puts = vec![self.put_brick(brick), self.put_slow(brick)];
+        self.runs.remove(&brick);
+        let mut puts = vec![self.put_brick(brick), self.put_slow(brick), self.put_run(brick)];
         let of_others = self.bricks.iter_mut().filter(|(_, record)| record.substitute == Some(brick));
         let of_others: Vec<BrickId> =
             of_others.map(|(of, record)| (*of, record.substitute = None).0).collect();
         puts.extend(of_others.into_iter().map(|of| self.put_brick(of)));
         // What it was to give back went with it.
-        let had = |record: &GroupRecord| record.former.iter().any(|(of, _)| *of == brick);
-        let left: Vec<GroupId> =
-            self.groups.iter().filter(|(_, record)| had(record)).map(|(group, _)| *group).collect();
-        for group in left {
-            let record = self.groups.get_mut(&group).expect("just seen");
-            record.former.retain(|(of, _)| *of != brick);
+        for group in self.groups.index().of_former(brick).collect::<Vec<_>>() {
+            self.groups.change(&group, |record| record.former.retain(|(of, _)| *of != brick));
             puts.push(self.put_group(group));
         }
         puts
     }
 
     pub(super) fn volume_named(&self, name: &str) -> Option<&VolumeRecord> {
-        self.volumes.values().find(|volume| volume.info.name == name)
+        self.volumes.get(&self.volumes.index().named(name)?)
     }
 }

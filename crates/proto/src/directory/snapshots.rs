@@ -214,12 +214,8 @@ impl Desk {
         let volume = info.id;
         let rolled_back = VolumeInfo { size_bytes: to.size_bytes, ..info.clone() };
         self.cluster.hold_back(info);
-        if let Some(record) = self.cluster.records.volumes.get_mut(&volume) {
-            record.info = rolled_back.clone();
-        }
-        if let Some(record) = self.cluster.records.families.get_mut(&family) {
-            record.doomed.push(dropped);
-        }
+        self.cluster.records.volumes.change(&volume, |record| record.info = rolled_back.clone());
+        self.cluster.records.families.change(&family, |record| record.doomed.push(dropped));
         self.cluster.records.note_nonce(nonce);
         let puts = vec![self.cluster.records.put_volume(volume), self.cluster.records.put_counts()];
         Ok(Planned::Cut(Cut {
@@ -298,8 +294,12 @@ impl Desk {
 
     fn begin_cut(&mut self, now: Time, cut: Cut, fx: &mut Vec<DirectoryEffect>) {
         self.cluster.counters.count(Counter::CutBegun);
-        let Some(record) = self.cluster.records.families.get_mut(&cut.family) else { return };
-        record.next = Some(Lineage { number: record.lineage.number + 1, ..cut.lineage });
+        let moved = self.cluster.records.families.change(&cut.family, |record| {
+            record.next = Some(Lineage { number: record.lineage.number + 1, ..cut.lineage });
+        });
+        if moved.is_none() {
+            return;
+        }
         let mut puts = cut.puts;
         puts.push(self.cluster.records.put_family(cut.family));
         self.cluster.put(puts, cut.after, fx);
@@ -345,9 +345,9 @@ impl Desk {
 
     /// Goes on with cuts that a restart interrupted, and lets the branches of deleted volumes go.
     pub(super) fn keep_families(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
-        for family in self.cluster.records.families.keys().copied().collect::<Vec<_>>() {
+        self.views.release_held(&mut self.cluster, now, fx);
+        for family in self.cluster.records.families.index().busy().collect::<Vec<_>>() {
             self.continue_cut(now, family, fx);
-            self.views.release_held(&mut self.cluster, now, family, fx);
             let Ok(lineage) = self.lineage_at_rest(now, family) else { continue };
             let doomed = self.cluster.records.families[&family].doomed.clone();
             if self.cluster.records.volumes_of(family).next().is_none() {
@@ -388,9 +388,7 @@ impl Desk {
         next.merging.retain(|of| *of != branch);
         let version = self.cluster.records.bump();
         self.cluster.records.deleted.insert(version, branch);
-        if let Some(record) = self.cluster.records.families.get_mut(&family) {
-            record.doomed.retain(|of| *of != branch);
-        }
+        self.cluster.records.families.change(&family, |record| record.doomed.retain(|of| *of != branch));
         let puts = vec![self.cluster.records.put_deleted(version), self.cluster.records.put_counts()];
         Some(Cut { family, lineage: next, volume: branch, puts, after: Vec::new() })
     }

@@ -3,9 +3,9 @@
 use super::desk::Desk;
 use super::members::{Joins, full, fullness};
 use super::records::VolumeRecord;
-use base::{BrickId, GroupId, Time};
+use base::{BrickId, GroupId, Time, VolumeId};
 use core::time::Duration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{BrickStatus, ClusterStatus, GroupView};
 
@@ -31,7 +31,8 @@ impl Desk {
 
     fn brick_entry(&self, now: Time, id: BrickId) -> BrickEntry {
         let lease = self.cluster.leases.get(id);
-        let views = || self.cluster.views().filter(|view| view.slot_of(id).is_some());
+        let of_brick = || self.cluster.groups_of(id).filter_map(|group| self.cluster.active(group));
+        let views = || of_brick().filter(|view| view.slot_of(id).is_some());
         let mut status = lease.map(|lease| lease.status.clone()).unwrap_or_default();
         if let Some(record) = self.cluster.records.bricks.get(&id).filter(|_| lease.is_none()) {
             status.address.clone_from(&record.address);
@@ -148,24 +149,19 @@ impl Desk {
         warnings.extend(self.cluster.runs.warnings(now));
         warnings.extend(self.stuck_for_an_old_disk(now));
         let joins = Joins::default();
-        for (family, record) in &self.cluster.records.families {
-            let views = record.groups.iter().filter_map(|group| self.cluster.active(*group));
-            let is_unplaced =
-                |view: &&GroupView| self.members.is_unplaced(&self.cluster, now, (view, &joins));
-            let unplaced = views.filter(is_unplaced).count();
-            let name = self
-                .cluster
-                .records
-                .volumes_of(*family)
-                .next()
-                .map_or("", |volume| volume.info.name.as_str());
-            if unplaced > 0 {
-                warnings.push(format!(
-                    "{unplaced} groups of volume '{name}' have lost a brick and no other can take its place: \
-                     add bricks or room"
-                ));
-            }
-        }
+        let incomplete = self.cluster.records.groups.index().incomplete();
+        let views = incomplete.filter_map(|group| self.cluster.active(group));
+        let is_unplaced = |view: &&GroupView| self.members.is_unplaced(&self.cluster, now, (view, &joins));
+        let mut unplaced: BTreeMap<VolumeId, usize> = BTreeMap::new();
+        views.filter(is_unplaced).for_each(|view| *unplaced.entry(view.volume).or_default() += 1);
+        warnings.extend(unplaced.into_iter().map(|(family, groups)| {
+            let volume = self.cluster.records.volumes_of(family).next();
+            let name = volume.map_or("", |volume| volume.info.name.as_str());
+            format!(
+                "{groups} groups of volume '{name}' have lost a brick and no other can take its place: \
+                 add bricks or room"
+            )
+        }));
         warnings
     }
 }

@@ -134,7 +134,8 @@ impl Streams {
                 (of_brick.heard, of_brick.known, of_brick.sent) = (now, known, sent);
                 (of_brick.capacity, of_brick.targets) = (capacity, targets);
                 for (stream, served) in of_brick.take_in(uses) {
-                    *self.served.entry(stream).or_default() += served;
+                    let all = self.served.entry(stream).or_default();
+                    *all = all.saturating_add(served);
                 }
                 of_brick.reckon();
             }
@@ -163,14 +164,15 @@ impl Streams {
         let rates = || self.live(now).filter_map(|uses| uses.rates.get(&stream));
         let all_kept = || self.live(now).flat_map(|uses| &uses.targets);
         let kept = || all_kept().filter(|kept| kept.stream == stream);
-        let requests: u64 = rates().map(|rate| rate.requests).sum();
-        let turn_us: u64 = rates().map(|rate| rate.turn_us).sum();
+        // Each brick says what it likes.
+        let sum = |of: fn(&Rate) -> u64| rates().map(of).fold(0, u64::saturating_add);
+        let (requests, turn_us) = (sum(|rate| rate.requests), sum(|rate| rate.turn_us));
         let waiting = self.live(now).filter_map(|uses| uses.latest.get(&stream)).map(|used| used.waiting);
         StreamStatus {
             stream,
             volumes,
-            served_per_second: rates().map(|rate| rate.served_per_second).sum(),
-            requests_per_second: rates().map(|rate| rate.requests_per_second).sum(),
+            served_per_second: sum(|rate| rate.served_per_second),
+            requests_per_second: sum(|rate| rate.requests_per_second),
             turn_us: turn_us.checked_div(requests).unwrap_or(0),
             waiting: waiting.fold(0, u32::saturating_add),
             served: self.served.get(&stream).copied().unwrap_or(0),
@@ -429,17 +431,19 @@ impl Desk {
         let of_it =
             |other: &VolumeInfo| other.id == info.id || (other.is_snapshot && other.origin == Some(info.id));
         let (mut puts, mut after) = (Vec::new(), Vec::new());
-        let meant = records.volumes.values().map(|record| record.info.clone()).filter(of_it);
+        let meant = records.volumes_of(info.family).map(|record| record.info.clone()).filter(of_it);
         let meant: Vec<VolumeInfo> = meant.map(|info| VolumeInfo { stream, ..info }).collect();
         if let Err(error) = self.cluster.may_reserve(now, &Proposal::Volumes(&meant)) {
             return Some(Err(error));
         }
         for changed in meant {
             let id = changed.id;
-            if let Some(record) = self.cluster.records.volumes.get_mut(&id) {
-                let before = core::mem::replace(&mut record.info, changed.clone());
-                self.cluster.hold_back(before);
-            }
+            let before = self
+                .cluster
+                .records
+                .volumes
+                .change(&id, |record| core::mem::replace(&mut record.info, changed.clone()));
+            before.into_iter().for_each(|before| self.cluster.hold_back(before));
             puts.push(self.cluster.records.put_volume(id));
             after.extend([After::Settled(Box::new(changed)), After::Changed(id)]);
         }
@@ -535,7 +539,7 @@ pub(super) fn named(records: &Records, name: &str) -> Result<StreamInfo, AdminEr
 }
 
 fn volumes_of(records: &Records, stream: StreamId) -> Vec<String> {
-    let of_stream = records.volumes.values().filter(|record| record.info.stream == stream);
+    let of_stream = records.volumes.index().of_stream(stream).filter_map(|id| records.volumes.get(&id));
     let mut names: Vec<String> = of_stream.map(|record| record.info.name.clone()).collect();
     names.sort();
     names

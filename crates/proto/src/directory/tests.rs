@@ -1,6 +1,7 @@
 //! The directory among puppets: bricks that answer as they are told, at once or not at all.
 
 mod admission;
+mod briefing;
 mod forget;
 mod gateways;
 mod news;
@@ -13,7 +14,7 @@ mod streams;
 use super::records::Records;
 use super::*;
 use base::{ClientId, GatewayId, VolumeId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{
     AdminReply, AdminRequest, BrickStatus, Care, CatchUp, Decision, Fate, Scope, Slots, Space, Span,
     VolumeInfo, WriteId,
@@ -98,7 +99,7 @@ impl Stage {
     fn forget_ready(&mut self) {
         let contents: Vec<_> = self.stored.clone().into_iter().collect();
         let mut records = Records::load(&contents).expect("its own store");
-        records.volumes.values_mut().for_each(|volume| volume.ready = false);
+        records.volumes.change_all(|volume| volume.ready = false);
         let puts: Vec<Put> = records.volumes.keys().map(|id| records.put_volume(*id)).collect();
         self.stored.extend(puts.into_iter().filter_map(|(key, value)| Some((key, value?))));
     }
@@ -116,8 +117,12 @@ impl Stage {
     }
 
     fn volume(&mut self, layout: &str, groups: u32) -> VolumeInfo {
+        self.volume_named("v", layout, groups, 1)
+    }
+
+    fn volume_named(&mut self, name: &str, layout: &str, groups: u32, nonce: u64) -> VolumeInfo {
         let request = AdminRequest::CreateVolume {
-            name: "v".to_owned(),
+            name: name.to_owned(),
             size_bytes: 1 << 30,
             layout: layout.to_owned(),
             stripe_unit_blocks: 0,
@@ -127,7 +132,7 @@ impl Stage {
             protocol: wire::Protocol::default(),
             placement: wire::Placement::default(),
             stream: base::StreamId::default(),
-            nonce: 1,
+            nonce,
         };
         match self.ask(request) {
             Ok(AdminReply::Volume(info)) => info,

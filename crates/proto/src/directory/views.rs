@@ -220,13 +220,20 @@ impl Views {
         let number = next.number;
         let Some(geometry) = cluster.geometry(next.volume) else { return };
         let holds = cluster.moves_branches(&next);
-        let Some(record) = cluster.records.groups.get_mut(&group) else { return };
-        let voters = record.active.as_ref().map(|active| {
-            let before = if record.next.is_some() && !is_revoked { record.voters } else { active.writers() };
-            Slots(before.and(next.writers()).0 & !silent.0)
+        let entered = cluster.records.groups.change(&group, |record| {
+            let voters = record.active.as_ref().map(|active| {
+                let before =
+                    if record.next.is_some() && !is_revoked { record.voters } else { active.writers() };
+                Slots(before.and(next.writers()).0 & !silent.0)
+            });
+            record.voters = voters.unwrap_or_default();
+            record.next = Some(next.clone());
+            voters
         });
-        record.voters = voters.unwrap_or_default();
-        record.next = Some(next.clone());
+        let Some(voters) = entered else { return };
+        // Bricks act on it before anybody is told that it is done: a store from before must be known as old.
+        cluster.records.bump();
+        puts.push(cluster.records.put_counts());
         puts.push(cluster.records.put_group(group));
         assert!(
             voters.is_none_or(|voters| cluster.records.is_heard(&next, voters)),
@@ -380,11 +387,12 @@ impl Views {
         (0..aborted).for_each(|_| cluster.counters.count(Counter::WriteAbortedByAViewChange));
         let version = cluster.records.bump();
         let next = change.next.clone();
-        let Some(record) = cluster.records.groups.get_mut(&group) else { return };
-        record.voters = next.writers();
-        record.active = Some(next);
-        record.next = None;
-        record.changed = version;
+        cluster.records.groups.change(&group, |record| {
+            record.voters = next.writers();
+            record.active = Some(next);
+            record.next = None;
+            record.changed = version;
+        });
         let puts = vec![cluster.records.put_group(group), cluster.records.put_counts()];
         cluster.put(puts, vec![After::Publish(group)], fx);
     }
@@ -433,18 +441,12 @@ impl Views {
     }
 
     /// What holds a group may have ended while another one was busy with a change of its own.
-    pub(super) fn release_held(
-        &mut self,
-        cluster: &mut Cluster,
-        now: Time,
-        family: VolumeId,
-        fx: &mut Vec<DirectoryEffect>,
-    ) {
-        let groups = cluster.records.families.get(&family).map_or(&[][..], |record| &record.groups);
-        let is_held =
-            |group: &&GroupId| self.changes.get(group).is_some_and(|change| change.step == Step::Held);
-        let held = groups.iter().find(is_held).copied();
-        if let Some(group) = held {
+    pub(super) fn release_held(&mut self, cluster: &mut Cluster, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        let held = self.changes.iter().filter(|(_, change)| change.step == Step::Held);
+        // One group speaks for all of its family.
+        let held: BTreeMap<VolumeId, GroupId> =
+            held.map(|(group, change)| (change.next.volume, *group)).collect();
+        for group in held.into_values() {
             self.release_family(cluster, now, group, fx);
         }
     }

@@ -131,6 +131,7 @@ impl Desk {
         let bricks = self.cluster.records.bricks.keys();
         let present = bricks
             .filter(|brick| self.cluster.leases.is_alive(now, **brick) && self.cluster.takes_groups(**brick))
+            .filter(|brick| !self.cluster.lags(**brick))
             .filter_map(|brick| Some((*brick, &self.cluster.leases.get(*brick)?.status)))
             .filter(|(_, status)| status.space.capacity_bytes > 0);
         let (roomy, full): (Vec<_>, Vec<_>) = present.partition(|(_, status)| fullness(status) < full::WARN);
@@ -213,9 +214,8 @@ impl Desk {
         if self.cluster.records.volumes_of(info.family).next().is_none() {
             puts.extend(self.drop_family(info.family));
         } else {
-            if let Some(family) = self.cluster.records.families.get_mut(&info.family) {
-                family.doomed.push(family.lineage.branch_of(info.id));
-            }
+            let families = &mut self.cluster.records.families;
+            families.change(&info.family, |family| family.doomed.push(family.lineage.branch_of(info.id)));
             puts.extend(self.cluster.touch_family(info.family));
         }
         self.waiting.take_for(info.id);
@@ -285,10 +285,12 @@ impl Desk {
             return Some(Err(error));
         }
         let volume = info.id;
-        if let Some(record) = self.cluster.records.volumes.get_mut(&volume) {
-            let before = core::mem::replace(&mut record.info, info.clone());
-            self.cluster.hold_back(before);
-        }
+        let before = self
+            .cluster
+            .records
+            .volumes
+            .change(&volume, |record| core::mem::replace(&mut record.info, info.clone()));
+        before.into_iter().for_each(|before| self.cluster.hold_back(before));
         let done = After::Answer(asker, Ok(AdminReply::Volume(info.clone())));
         let settled = After::Settled(Box::new(info.clone()));
         let mut puts = self.cluster.touch_family(info.family);
@@ -381,8 +383,9 @@ impl Desk {
             .ok_or_else(|| AdminError::NoVolume(name.to_owned()))?;
         let groups =
             self.cluster.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
-        let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned()).collect();
-        let (volume, bricks) = (self.cluster.shown(&record.info).clone(), self.cluster.addresses());
+        let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned());
+        let groups: Vec<GroupView> = groups.collect();
+        let (volume, bricks) = (self.cluster.shown(&record.info).clone(), self.cluster.addresses_in(&groups));
         Ok(Box::new(VolumeMap { volume, groups, bricks, stream_bricks: Vec::new() }))
     }
 

@@ -152,29 +152,20 @@ impl Metadata {
         if !self.listing.is_empty() {
             self.ask_for_list(fx);
         }
-        let idle = self.held.is_some() && self.opening.is_empty() && self.listing.is_empty();
+        let has_number = self.held.is_some() || self.config.serves == Serves::Nobody;
+        let idle = has_number && self.opening.is_empty() && self.listing.is_empty();
         self.next = now + if idle { REFRESH } else { ASK_AGAIN };
     }
 
     fn register(&mut self, now: Time, time: ClusterTime, fx: &mut Vec<GatewayEffect>) {
         self.registered = now;
-        let GatewayConfig { id: gateway, name, address, beside, .. } = self.config.clone();
+        let GatewayConfig { id: gateway, name, address, beside, serves } = self.config.clone();
+        let writers = if serves == Serves::Nobody { 0 } else { 1 };
         let (held, opened, speaks, sent) = (self.held, self.users.counts(), Version::CURRENT, now);
         send(
             fx,
             NodeId::Directory,
-            Message::Register {
-                gateway,
-                address,
-                speaks,
-                writers: 1,
-                held,
-                beside,
-                time,
-                sent,
-                name,
-                opened,
-            },
+            Message::Register { gateway, address, speaks, writers, held, beside, time, sent, name, opened },
         );
     }
 

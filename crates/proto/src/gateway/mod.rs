@@ -133,6 +133,8 @@ pub enum Serves {
     Anyone,
     /// Those of the client in its own process: the data path `direct`.
     OwnClient,
+    /// No volume: objects alone. It takes no number for stamps.
+    Nobody,
 }
 
 /// A request that somebody waits for.

@@ -91,6 +91,16 @@ impl Coding {
         (1..=Precoded::BLOCKS_MAX).contains(&self.blocks())
     }
 
+    /// Whether all symbols give the blocks back: whoever makes lost ones again counts on it.
+    pub fn gives_its_blocks(self) -> bool {
+        match self {
+            Coding::Precoded(code) => {
+                code.code().schedule(&(0..code.blocks).collect::<Vec<u32>>(), &[]).is_ok()
+            }
+            Coding::Copies { .. } | Coding::Lt { .. } => true,
+        }
+    }
+
     /// `symbols` is one more than the highest number that will be asked for.
     pub(crate) fn coder(self, symbols: u32) -> Coder {
         match self {
@@ -127,7 +137,7 @@ impl Wire for Coding {
             (0, blocks @ 1..=STORED_BLOCKS_MAX) => Ok(Coding::Copies { blocks }),
             (1, blocks) => {
                 let seed = u16::decode(reader)?;
-                match Systematic::stored_seed(blocks) == Some(seed) {
+                match Systematic::stored_seed(blocks) == Some(seed) || planted::reads_any_code(blocks) {
                     true => Ok(Coding::Precoded(Systematic { blocks, seed })),
                     false => Err(DecodeError::OutOfRange { what: "the code of a segment" }),
                 }
@@ -303,6 +313,32 @@ pub(crate) fn enough(blocks: u32) -> u32 {
 pub(crate) struct Decoding {
     pub(crate) missing: Vec<u32>,
     pub(crate) schedule: Option<Schedule>,
+}
+
+/// What a code is read with is a function of its bytes alone: no rules can be handed in.
+#[cfg(feature = "planted")]
+pub mod planted {
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static ANY: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// From now on this thread reads manifests of codes that give nothing back.
+    pub fn read_any_code() {
+        ANY.set(true);
+    }
+
+    pub(super) fn reads_any_code(blocks: u32) -> bool {
+        ANY.get() && (1..=super::STORED_BLOCKS_MAX).contains(&blocks)
+    }
+}
+
+#[cfg(not(feature = "planted"))]
+mod planted {
+    pub(super) fn reads_any_code(_blocks: u32) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

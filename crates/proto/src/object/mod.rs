@@ -38,6 +38,8 @@ mod upload;
 pub use bricks::Room;
 pub use carry::Carry;
 pub use check::{Check, Checked};
+#[cfg(feature = "planted")]
+pub use coding::planted;
 pub use coding::{Coding, LtDecoder, Systematic};
 pub use doubt::Expected;
 pub use download::WantedObject;

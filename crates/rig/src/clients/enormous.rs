@@ -58,7 +58,7 @@ impl Peer {
 
     fn say(&mut self, message: Message) -> Result<()> {
         let mut bytes = Vec::new();
-        frame::encode(Spoken::OURS.newest, &Packet { message, payload: Payload::new() }, &mut bytes);
+        frame::encode(Spoken::OURS.newest, &Packet { message, payload: Payload::new() }, &mut bytes)?;
         Ok(self.stream.write_all(&bytes)?)
     }
 

@@ -1,6 +1,6 @@
 //! The administrator in the world: which command is drawn, given, and what its answer means.
 
-use super::{Administrator, BURST_NS, CUTS_MAX, Command, Cut, Duty, LATE_NS, OPEN_MAX};
+use super::{ASK_AGAIN_NS, Administrator, BURST_NS, CUTS_MAX, Command, Cut, Duty, LATE_NS, OPEN_MAX};
 use crate::checkers::Violation;
 use crate::faults::Incident;
 use crate::history::{Kind, Operation, Register};
@@ -65,6 +65,11 @@ impl World {
         let Message::AdminDone { result, .. } = packet.message else { return };
         let verdict = match result {
             Ok(reply) => self.on_done(command, reply),
+            // It may have been carried out.
+            Err(AdminError::Unknown(_)) => {
+                self.administrator.open.insert(question, command);
+                return self.later(ASK_AGAIN_NS, Event::AskAgain { question });
+            }
             Err(error) => self.on_refused(&command, &error),
         };
         self.judge(verdict);
@@ -198,12 +203,20 @@ impl World {
             self.administrator.evicted.insert(*brick);
             self.faults.unsettle(*brick, self.time.now_ns() + 5 * SECOND);
         }
-        let asked = request.clone();
-        let question = self.administrate(
-            NodeId::Directory,
-            Box::new(|operation| Message::Admin { operation, request: asked }),
-        );
-        let command = Command { request, asked_ns: self.time.now_ns(), volume };
+        self.give(Command { request, asked_ns: self.time.now_ns(), volume });
+    }
+
+    /// What was not answered clearly is asked again, as the same command.
+    pub(crate) fn ask_again(&mut self, question: u64) {
+        if let Some(command) = self.administrator.open.remove(&question) {
+            self.give(command);
+        }
+    }
+
+    fn give(&mut self, command: Command) {
+        let request = command.request.clone();
+        let question =
+            self.administrate(NodeId::Directory, Box::new(|operation| Message::Admin { operation, request }));
         self.administrator.open.insert(question, command);
     }
 

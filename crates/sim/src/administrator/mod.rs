@@ -18,6 +18,8 @@ const OPEN_MAX: usize = 3;
 const CUTS_MAX: u64 = 5;
 /// A cut is made while requests come as fast as they can.
 const BURST_NS: u64 = 120 * MS;
+/// A command that got no clear answer is asked again after this.
+const ASK_AGAIN_NS: u64 = 500 * MS;
 /// So much later than the others, at most, one group hears of a cut.
 const LATE_NS: u64 = 60 * MS;
 

@@ -1,7 +1,7 @@
 //! `progress`: a write that was refused because its stamp was too old comes again with a later one, whatever the clocks of machines
 //! say.
 //!
-//! Watches what goes over the wire. That two writers refuse each other is no fault: their stamps are milliseconds apart. A
+//! Watches what gateways send, and what reaches them: an answer that is on its way tells nobody of a later stamp. That two writers refuse each other is no fault: their stamps are milliseconds apart. A
 //! refusal is *for the clock* where the stamp that was there first is later by more than that although its write was sent earlier (a
 //! write that waits for seconds may be overtaken by whoever comes meanwhile); of these a part of a request may meet a few, since
 //! several members may know several later stamps.
@@ -34,20 +34,21 @@ pub struct Progress {
 
 impl Progress {
     /// Looks at a message as it is sent.
-    pub fn watch(&mut self, from: NodeId, to: NodeId, message: &Message) -> Result<(), Violation> {
-        match message {
-            Message::Prepare { operation, write, request, part, .. } => {
-                self.asked.insert((from, *operation), ((*request, write.group, *part), write.stamp));
-                let place = self.sent.len() as u64;
-                self.sent.entry(write.stamp).or_insert(place);
-                Ok(())
-            }
-            Message::Prepared { operation, outcome: PrepareOutcome::Late { newest }, .. } => {
-                let Some((part, stamp)) = self.asked.get(&(to, *operation)).copied() else { return Ok(()) };
-                self.on_late((to, part), stamp, *newest)
-            }
-            _ => Ok(()),
+    pub fn watch(&mut self, from: NodeId, message: &Message) {
+        if let Message::Prepare { operation, write, request, part, .. } = message {
+            self.asked.insert((from, *operation), ((*request, write.group, *part), write.stamp));
+            let place = self.sent.len() as u64;
+            self.sent.entry(write.stamp).or_insert(place);
         }
+    }
+
+    /// Looks at a message as it reaches somebody.
+    pub fn hear(&mut self, to: NodeId, message: &Message) -> Result<(), Violation> {
+        let Message::Prepared { operation, outcome: PrepareOutcome::Late { newest }, .. } = message else {
+            return Ok(());
+        };
+        let Some((part, stamp)) = self.asked.get(&(to, *operation)).copied() else { return Ok(()) };
+        self.on_late((to, part), stamp, *newest)
     }
 
     fn on_late(
@@ -97,7 +98,6 @@ mod tests {
     use wire::{Change, Order, Scope, Service, Span, Wait, WriteId};
 
     const GATEWAY: NodeId = NodeId::Gateway(base::GatewayId(1));
-    const BRICK: NodeId = NodeId::Brick(base::BrickId(1));
 
     fn prepare(operation: u64, stamp: Stamp) -> Message {
         let span = Span { volume: VolumeId(1), lba: 0, count: 1 };
@@ -122,10 +122,10 @@ mod tests {
         let mut clock = StampClock::new(1, ClusterClock::new(now, ClusterTime::FIRST));
         (0..times as u32).try_for_each(|time| {
             let stamp = clock.draw(now + apart * time);
-            progress.watch(GATEWAY, BRICK, &prepare(u64::from(time), stamp))?;
+            progress.watch(GATEWAY, &prepare(u64::from(time), stamp));
             let outcome = PrepareOutcome::Late { newest };
             let operation = u64::from(time);
-            progress.watch(BRICK, GATEWAY, &Message::Prepared { operation, outcome, wait: Wait::default() })
+            progress.hear(GATEWAY, &Message::Prepared { operation, outcome, wait: Wait::default() })
         })
     }
 
@@ -150,11 +150,11 @@ mod tests {
             let now = Time(0) + Duration::from_secs(10) * attempt;
             let (mine, overtaking) = (clock.draw(now), clock.draw(now + Duration::from_secs(5)));
             let (mine_at, other_at) = (2 * u64::from(attempt), 2 * u64::from(attempt) + 1);
-            progress.watch(GATEWAY, BRICK, &prepare(mine_at, mine)).expect("no refusal");
-            progress.watch(GATEWAY, BRICK, &prepare(other_at, overtaking)).expect("no refusal");
+            progress.watch(GATEWAY, &prepare(mine_at, mine));
+            progress.watch(GATEWAY, &prepare(other_at, overtaking));
             let outcome = PrepareOutcome::Late { newest: overtaking };
             let answer = Message::Prepared { operation: mine_at, outcome, wait: Wait::default() };
-            assert_eq!(progress.watch(BRICK, GATEWAY, &answer), Ok(()));
+            assert_eq!(progress.hear(GATEWAY, &answer), Ok(()));
         }
     }
 }

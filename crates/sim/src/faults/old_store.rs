@@ -67,10 +67,14 @@ impl World {
             self.physics.net().config().loss_ppm == 0 && self.faults.disturbed_ns < self.time.now_ns();
         let is_there = |node: usize| self.nodes[node].runs() || self.nodes[node].is_gone();
         let bricks = self.nodes.matching(|node| node.brick().is_some());
+        // Bricks hear of the map with each heartbeat, and a store that was put back sooner is not known as old.
+        let is_told =
+            bricks.iter().any(|brick| self.nodes[*brick].map_version() >= self.nodes[0].map_version());
         let is_quiet = self.faults.are_quiet(self.time.now_ns());
         self.faults.until_ns > 0
             && !is_quiet
             && is_calm
+            && is_told
             && self.nodes[0].runs()
             && bricks.into_iter().all(is_there)
     }

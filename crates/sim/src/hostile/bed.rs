@@ -67,6 +67,9 @@ struct Todo {
     input: Input,
 }
 
+/// Changes the bytes of a manifest.
+type Bend = Box<dyn FnOnce(&mut Vec<u8>)>;
+
 pub(super) struct Bed {
     now: Time,
     victim: NodeId,
@@ -81,6 +84,8 @@ pub(super) struct Bed {
     tag: u64,
     unanswered: usize,
     objects: Objects,
+    /// What becomes of the next manifest that a gateway commits.
+    bend: Option<Bend>,
 }
 
 impl Bed {
@@ -114,6 +119,7 @@ impl Bed {
             tag: 0,
             unanswered: 0,
             objects: Objects::new(),
+            bend: None,
         };
         (1..=BRICKS).for_each(|brick| bed.add_brick(BrickId(brick)));
         bed.set_up();
@@ -227,6 +233,11 @@ impl Bed {
         Some(Message::Index { operation: self.tag, request }.into())
     }
 
+    /// The gateway commits something else than it has put, the next time that it commits.
+    pub(super) fn bend_commit(&mut self, bend: impl FnOnce(&mut Vec<u8>) + 'static) {
+        self.bend = Some(Box::new(bend));
+    }
+
     fn ask(&mut self, request: AdminRequest) {
         self.tag += 1;
         let packet = Message::Admin { operation: self.tag, request }.into();
@@ -337,7 +348,14 @@ impl Bed {
         role.drain(&mut outputs);
         for output in outputs {
             match output {
-                Output::Send { to, packet } => self.wire.push_back(Parcel { from: node, to, packet }),
+                Output::Send { to, mut packet } => {
+                    if let Some(manifest) = objects::committed(&mut packet.message)
+                        && let Some(bend) = self.bend.take()
+                    {
+                        bend(manifest);
+                    }
+                    self.wire.push_back(Parcel { from: node, to, packet });
+                }
                 Output::Compute { number, computation } => {
                     self.answer(node, Input::Computed { number, made: computation.run() });
                 }

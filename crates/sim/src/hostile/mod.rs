@@ -82,11 +82,12 @@ fn run_in(mut bed: Bed, input: &[u8]) {
 }
 
 fn make_move(bed: &mut Bed, kind: u8, choices: &mut Choices<'_>) {
-    match kind.checked_sub(OF_STRANGERS).map_or(kind % 10, |kind| 10 + kind % 4) {
+    match kind.checked_sub(OF_STRANGERS).map_or(kind % 10, |kind| 10 + kind % 5) {
         10 => begin_object(bed, choices),
         11 => amend(bed, choices),
         12 => impersonate(bed, choices),
         13 => bend_as_stranger(bed, choices),
+        14 => commit(bed, choices),
         0 | 1 => bed.deliver(1 + choices.below(16)),
         2 => begin_io(bed, choices),
         3 => bed.pass(PASS_UNIT * choices.below(128) as u32),
@@ -139,6 +140,16 @@ fn amend(bed: &mut Bed, choices: &mut Choices<'_>) {
     };
     let lie = bed.amendment(which, bend);
     lie.into_iter().for_each(|packet| bed.lie(from, packet));
+}
+
+/// A gateway commits something else than it put.
+fn commit(bed: &mut Bed, choices: &mut Choices<'_>) {
+    let times = 1 + choices.below(3);
+    let bends: Vec<u8> = (0..times * 4).filter_map(|_| choices.next()).collect();
+    bed.bend_commit(move |manifest| {
+        let (donor, mut choices) = (manifest.clone(), Choices(&bends));
+        (0..times).for_each(|_| bend_bytes(manifest, &donor, &mut choices));
+    });
 }
 
 /// Says what anybody said, as somebody with a valid certificate who has no part in it.

@@ -6,7 +6,7 @@ use proto::object::{
     AccessStrategy, Manifest, NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES, SegmentRecord, WantedObject,
 };
 use std::collections::BTreeMap;
-use wire::{Condition, IndexRequest, ObjectName};
+use wire::{Condition, IndexRequest, Message, ObjectName};
 
 type Store = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -62,6 +62,12 @@ impl Objects {
         let read = Manifest::read(value, version);
         let read =
             read.unwrap_or_else(|why| panic!("the index took a manifest of {version} that is none: {why}"));
+        for segment in &read.segments {
+            assert!(
+                segment.coding.gives_its_blocks(),
+                "{version} ends each brick that makes it again: {read:?}"
+            );
+        }
         match self.first.get(&version) {
             None => drop(self.first.insert(version, read)),
             Some(first) => {
@@ -110,6 +116,15 @@ impl Objects {
             }
             _ => None,
         }
+    }
+}
+
+/// The manifest that a message commits, if it does.
+pub(super) fn committed(message: &mut Message) -> Option<&mut Vec<u8>> {
+    let Message::Index { request, .. } = message else { return None };
+    match &mut **request {
+        IndexRequest::Commit { manifest, .. } => Some(manifest),
+        _ => None,
     }
 }
 

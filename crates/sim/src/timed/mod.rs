@@ -32,7 +32,9 @@ pub mod threads;
 pub mod workload;
 
 use crate::checkers::Violation;
-use crate::options::{Clocks, Date, Disks, Intrigues, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
+use crate::options::{
+    Bounds, Clocks, Date, Disks, Intrigues, Load as Clients, Phases, Shape, Upkeep, VolumePlan,
+};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::event::{Event, Input};
@@ -783,6 +785,7 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
             scrub_interval_s: 0,
         },
         clocks: Clocks::exact(Date::EPOCH),
+        bounds: Bounds::USUAL,
         turns: Turns::default(),
         shares: Shares::default(),
         intrigues: Intrigues::default(),

@@ -179,6 +179,10 @@ pub(crate) enum Event {
     },
     /// The administrator has its turn.
     Administer,
+    /// The administrator asks again what it got no clear answer to.
+    AskAgain {
+        question: u64,
+    },
     /// It has its turn with streams.
     AdministerStreams,
     Fault,

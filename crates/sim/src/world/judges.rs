@@ -6,10 +6,11 @@ use crate::checkers::evicted::Evicted;
 use crate::checkers::failover::Watched;
 use crate::checkers::once::Once;
 use crate::checkers::progress::Progress;
+use crate::checkers::sizes::Sizes;
 use crate::rare::{Reached, Seen};
 use base::NodeId;
 use proto::Counters;
-use wire::Message;
+use wire::{Message, Packet};
 
 #[derive(Default)]
 pub(crate) struct Judges {
@@ -17,12 +18,18 @@ pub(crate) struct Judges {
     once: Once,
     progress: Progress,
     evicted: Evicted,
+    sizes: Sizes,
     failover: Watched,
     /// Rare states that machines of past runs, and the world itself, have reached.
     reached: Reached,
 }
 
 impl Judges {
+    /// Where a page of changes ends behind so many bytes.
+    pub(super) fn of_pages(page_bytes: usize) -> Judges {
+        Judges { sizes: Sizes::new(page_bytes), ..Judges::default() }
+    }
+
     /// Takes note of a violation, if there is one and it is the first.
     pub(crate) fn judge(&mut self, verdict: Result<(), Violation>) {
         if let Err(violation) = verdict {
@@ -39,12 +46,14 @@ impl Judges {
         self.violation.take()
     }
 
-    /// A message is sent.
-    pub(super) fn watch(&mut self, from: NodeId, to: NodeId, message: &Message) {
+    /// A packet is sent.
+    pub(super) fn watch(&mut self, from: NodeId, to: NodeId, packet: &Packet) {
+        let message = &packet.message;
+        let verdict = self.sizes.watch(from, to, packet);
+        self.judge(verdict);
         let verdict = self.once.watch(message);
         self.judge(verdict);
-        let verdict = self.progress.watch(from, to, message);
-        self.judge(verdict);
+        self.progress.watch(from, message);
         if let Message::Heartbeat { status, .. } = message
             && let Some(why) = &status.failed
         {
@@ -52,6 +61,12 @@ impl Judges {
             self.judge(Err(Violation::new("live", format!("{from} gave up its disk: {why}"))));
         }
         let verdict = self.evicted.watch(from, to, message);
+        self.judge(verdict);
+    }
+
+    /// A message reaches somebody.
+    pub(super) fn hear(&mut self, to: NodeId, message: &Message) {
+        let verdict = self.progress.hear(to, message);
         self.judge(verdict);
     }
 

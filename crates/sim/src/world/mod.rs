@@ -114,11 +114,12 @@ impl World {
         let faults = Faults::new(draw.fork(), &shape);
         let workload = Workload::new(draw.fork(), &shape);
         let administrator = Administrator::new(draw.fork(), shape.intrigues.commands);
+        let cabinet = Cabinet::holding(shape.bounds.past.contents());
         World {
             time: Timeline::new(),
             nodes: Nodes::new(),
             physics: Physics::new(draw, shape.hardware.as_deref()),
-            judges: Judges::default(),
+            judges: Judges::of_pages(shape.bounds.page_bytes),
             trace,
             // What does not fit on small disks is no question of objects.
             segments: (shape.objects && !shape.disks.are_small).then(|| Segments::new(seed)),
@@ -132,7 +133,7 @@ impl World {
             watch: None,
             hosts: None,
             is_watched: true,
-            cabinet: Cabinet::default(),
+            cabinet,
             shards: BTreeMap::new(),
             outputs: Vec::new(),
         }
@@ -258,7 +259,14 @@ impl World {
 
     pub(crate) fn on_event(&mut self, event: Event) {
         match event {
-            Event::Node { node, life, input } if self.nodes[node].life() == life => self.deliver(node, input),
+            Event::Node { node, life, input } if self.nodes[node].life() == life => {
+                if let Input::Packet { packet, .. } = &input
+                    && self.is_watched
+                {
+                    self.judges.hear(self.nodes[node].id(), &packet.message);
+                }
+                self.deliver(node, input);
+            }
             Event::Settle { node, life } if self.nodes[node].life() == life => {
                 if self.nodes[node].is_in_batch() && !self.nodes[node].is_paused() {
                     self.settle(node);
@@ -294,6 +302,7 @@ impl World {
             Event::Segment { actor, turn } => self.on_segment_turn(actor, turn),
             Event::Failover { tag } => self.on_failover_due(tag),
             Event::Administer => self.on_administer(),
+            Event::AskAgain { question } => self.ask_again(question),
             Event::AdministerStreams => self.on_administer_streams(),
             Event::Fault => self.on_fault(),
             Event::FaultEnd(fault) => self.end_fault(fault),

@@ -202,6 +202,15 @@ impl Node {
         matches!(role, Some(Role::Directory(directory, _)) if directory.is_outdated())
     }
 
+    /// The version of the map that a running directory has, or that a running brick has heard of; 0 of others.
+    pub(crate) fn map_version(&self) -> u64 {
+        match self.process.as_ref().map(|process| &process.role) {
+            Some(Role::Directory(directory, _)) => directory.version(),
+            Some(Role::Brick(node, _)) => node.brick().map_or(0, |brick| brick.status().run.newest_known),
+            _ => 0,
+        }
+    }
+
     /// Of each disk of a running brick its identity, and where its journal ends: what is being written included.
     pub(crate) fn journal_ends(&self) -> Vec<(u64, u64)> {
         let Some(Role::Brick(brick, _)) = self.process.as_ref().map(|process| &process.role) else {

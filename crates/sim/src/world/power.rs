@@ -178,7 +178,9 @@ impl World {
         let slow_hold_ns = (2 * SECOND, 8 * SECOND);
         let first_time = self.shape.clocks.first_time();
         let index = IndexConfig { shards: 3, drawn: 0x0b1ec, hold: Duration::from_nanos(HOLD_NS) };
-        let config = DirectoryConfig { slow_hold_ns, index, first_time, ..DirectoryConfig::default() };
+        let page_bytes = self.shape.bounds.page_bytes;
+        let config =
+            DirectoryConfig { slow_hold_ns, index, first_time, page_bytes, ..DirectoryConfig::default() };
         match Directory::new(config, self.cabinet.contents(), now) {
             Ok(mut directory) => {
                 self.plant_directory(&mut directory);

@@ -17,7 +17,7 @@ impl World {
             self.send(from, to, Packet::from(more));
         }
         if self.is_watched {
-            self.judges.watch(sender, to, &packet.message);
+            self.judges.watch(sender, to, &packet);
             self.follow(&packet.message);
         }
         let Some(target) = self.nodes.slot(to) else { return };

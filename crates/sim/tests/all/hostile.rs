@@ -60,6 +60,9 @@ fn replay(victim: Victim) {
         let fresh: Vec<u8> = (0..200).map(|_| rng.u8(..)).collect();
         try_one(victim, &fresh);
     }
+    for _ in 0..FRESH {
+        try_one(victim, &committing(&mut rng));
+    }
 }
 
 #[test]
@@ -88,4 +91,28 @@ fn a_brick_whose_word_is_taken_for_any_object_is_found() {
         std::panic::catch_unwind(run).is_err()
     };
     assert!((0..200).find(is_found).is_some(), "nobody finds it");
+}
+
+/// A manifest may name a code that gives nothing back: whoever made lost fragments again ended, at each start. It is planted again, and lies find it.
+#[cfg(feature = "planted")]
+#[test]
+fn a_code_that_cannot_be_is_found() {
+    proto::object::planted::read_any_code();
+    let mut rng = Rng::with_seed(SEED);
+    let is_found = |_: &u32| {
+        let input = committing(&mut rng);
+        std::panic::catch_unwind(|| hostile::run(Victim::Directory, &input)).is_err()
+    };
+    assert!((0..1000).find(is_found).is_some(), "nobody finds it");
+}
+
+/// Has large objects put and something else committed: any input may be this one.
+fn committing(rng: &mut Rng) -> Vec<u8> {
+    let mut input = Vec::new();
+    for _ in 0..20 {
+        input.extend([164, 0, rng.u8(..), rng.u8(..), rng.u8(..), rng.u8(..)]);
+        input.extend([160, 0, rng.u8(..), 255, rng.u8(..)]);
+        input.extend([3, 127]);
+    }
+    input
 }

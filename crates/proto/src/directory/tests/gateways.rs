@@ -5,10 +5,14 @@ use wire::{GatewayStatus, OpenCount};
 
 impl Stage {
     fn register(&mut self, gateway: u64, name: &str, opened: Vec<OpenCount>) {
+        self.register_wanting(1, gateway, name, opened);
+    }
+
+    fn register_wanting(&mut self, writers: u16, gateway: u64, name: &str, opened: Vec<OpenCount>) {
         let register = Message::Register {
             gateway: GatewayId(gateway),
             address: format!("10.0.0.{gateway}:7004"),
-            writers: 1,
+            writers,
             held: None,
             beside: None,
             speaks: wire::Version::CURRENT,
@@ -58,4 +62,28 @@ fn what_is_open_at_a_gateway_is_told_and_its_end_as_soon_as_its_connection_close
     assert_eq!(stage.names(), ["gateway-1", "gateway-2"]);
     stage.run(12_000);
     assert!(stage.gateways().is_empty(), "silent for long");
+}
+
+/// Six minutes of short commands took all numbers there are, and two gateways that lived had one.
+#[test]
+fn commands_on_objects_take_no_numbers_and_are_no_gateways_to_operators() {
+    let mut stage = Stage::new(1);
+    stage.register(7, "", Vec::new());
+    for command in 100..20_000 {
+        stage.register_wanting(0, command, "", Vec::new());
+    }
+    stage.register(8, "", Vec::new());
+    assert_eq!(stage.names(), ["gateway-1", "gateway-2"]);
+}
+
+#[test]
+fn where_all_numbers_are_taken_a_gateway_waits_for_one() {
+    let mut stage = Stage::new(1);
+    for gateway in 0..u64::from(base::StampClock::WRITERS) + 5 {
+        stage.register(gateway, "", Vec::new());
+    }
+    assert_eq!(stage.gateways().len(), usize::from(base::StampClock::WRITERS));
+    stage.run(11_000);
+    stage.register(100_000, "", Vec::new());
+    assert_eq!(stage.gateways().len(), 1, "the others are silent");
 }

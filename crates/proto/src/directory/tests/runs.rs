@@ -207,7 +207,7 @@ fn a_directory_whose_store_is_older_than_what_bricks_know_does_nothing() {
     assert!(stage.directory.is_outdated() && stage.sent.is_empty(), "{:?}", stage.sent);
     assert!(stage.standings.values().all(|(lease_ns, _)| *lease_ns == 0), "{:?}", stage.standings);
     let refused = stage.ask(AdminRequest::AdmitBrick { nonce: 77 });
-    let Err(AdminError::NotNow(why)) = refused else { panic!("{refused:?}") };
+    let Err(AdminError::Unknown(why)) = refused else { panic!("{refused:?}") };
     assert!(why.contains("`brickwork directory rebuild`"), "{why}");
     let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("a status") };
     assert!(
@@ -239,14 +239,14 @@ fn a_directory_that_may_be_outdated_denies_nothing() {
     stage.stored = backup;
     stage.restart();
     let deleted = stage.ask(AdminRequest::DeleteStream { name: "late".to_owned(), nonce: 6 });
-    let Err(AdminError::NotNow(why)) = deleted else { panic!("{deleted:?}") };
+    let Err(AdminError::Unknown(why)) = deleted else { panic!("{deleted:?}") };
     assert!(why.contains("older than what brick-"), "{why}");
     let opened = Message::OpenVolume { operation: 9, name: "v".to_owned() };
     let mut fx = Vec::new();
     let packet = DirectoryEvent::Packet { from: ADMIN, packet: opened.into() };
     stage.directory.step(stage.now, packet, &mut fx);
     assert!(fx.is_empty(), "{fx:?}");
-    assert!(matches!(stage.ask(AdminRequest::ListVolumes), Err(AdminError::NotNow(_))));
+    assert!(matches!(stage.ask(AdminRequest::ListVolumes), Err(AdminError::Unknown(_))));
 }
 
 #[test]
@@ -274,4 +274,28 @@ fn a_brick_with_an_old_disk_leaves_what_it_had_left_already() {
     stage.runs(Run { newest_known: knew, ..run(8, 100, 100) });
     stage.run(5000);
     assert!(has_to_leave(&stage));
+}
+
+/// It was left out while it was away. As long as an earlier run of it may believe in its views it is not entered as lagging; what it
+/// joined meanwhile would count as lost all the same, and a group that has lost another member by then would serve nobody.
+#[test]
+fn a_brick_with_an_old_disk_joins_nothing_before_it_is_entered_as_lagging() {
+    let mut stage = stage();
+    let status = stage.bricks.remove(&MINE).expect("a brick");
+    stage.run(5000);
+    assert!(!stage.is_current(), "it is away");
+    stage.restart();
+    stage.bricks.insert(MINE, status);
+    stage.runs(run(8, 899, 899));
+    let mut joined_early = false;
+    for _ in 0..100 {
+        stage.run(100);
+        let record = &stage.directory.desk.cluster.records.runs[&MINE];
+        joined_early |= record.is_behind && stage.view().is_joining(MINE);
+        stage.catch_up(MINE);
+    }
+    assert!(!joined_early);
+    assert_eq!(stage.directory.counters().get(Counter::BrickCameWithAnOldDisk), 1);
+    let record = &stage.directory.desk.cluster.records.bricks[&MINE];
+    assert!(stage.is_current() && record.lost.is_empty(), "{record:?}");
 }
