@@ -383,9 +383,9 @@ impl Desk {
             .ok_or_else(|| AdminError::NoVolume(name.to_owned()))?;
         let groups =
             self.cluster.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
-        let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned());
-        let groups: Vec<GroupView> = groups.collect();
-        let (volume, bricks) = (self.cluster.shown(&record.info).clone(), self.cluster.addresses_in(&groups));
+        let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned()).collect();
+        // Of all bricks: those on which the rest of its stream lies are told of it too.
+        let (volume, bricks) = (self.cluster.shown(&record.info).clone(), self.cluster.addresses_since(0));
         Ok(Box::new(VolumeMap { volume, groups, bricks, stream_bricks: Vec::new() }))
     }
 
