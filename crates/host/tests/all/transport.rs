@@ -522,14 +522,7 @@ proptest! {
 #[test]
 fn a_peer_of_the_release_before_is_spoken_to_as_it_knows() {
     let mut brick = Node::plain(BRICK);
-    let Address::Tcp(place) = brick.listen() else { unreachable!() };
-    let mut stream = TcpStream::connect(place).unwrap();
-    stream.write_all(&hello()).unwrap();
-    let limit = brick.now() + LIMIT;
-    while brick.heard.is_empty() {
-        assert!(brick.now() < limit);
-        brick.turn();
-    }
+    let mut stream = introduced(&mut brick);
     let done = |queued| Message::ReadDone {
         operation: 7,
         outcome: ReadOutcome::Busy,
@@ -562,18 +555,24 @@ fn hello() -> Vec<u8> {
     hello
 }
 
+/// A connection on which the gateway has introduced itself so.
+fn introduced(node: &mut Node) -> TcpStream {
+    let Address::Tcp(place) = node.listen() else { unreachable!() };
+    let mut stream = TcpStream::connect(place).unwrap();
+    stream.write_all(&hello()).unwrap();
+    let limit = node.now() + LIMIT;
+    while node.heard.is_empty() {
+        assert!(node.now() < limit);
+        node.turn();
+    }
+    stream
+}
+
 /// It closed the connection, and both sides began anew for ever.
 #[test]
 fn a_packet_that_is_too_long_is_not_sent_and_whoever_asked_is_told() {
     let mut directory = Node::plain(BRICK);
-    let Address::Tcp(place) = directory.listen() else { unreachable!() };
-    let mut stream = TcpStream::connect(place).unwrap();
-    stream.write_all(&hello()).unwrap();
-    let limit = directory.now() + LIMIT;
-    while directory.heard.is_empty() {
-        assert!(directory.now() < limit);
-        directory.turn();
-    }
+    let mut stream = introduced(&mut directory);
     let deleted = vec![base::VolumeId(1); wire::frame::MESSAGE_BYTES_MAX];
     let published = Message::Published { views: vec![], volumes: vec![], deleted, bricks: vec![] };
     let volume = wire::VolumeInfo::new(base::VolumeId(1), "v".repeat(60), 4096, "raid1x3");

@@ -7,7 +7,7 @@ use super::event::DirectoryEffect;
 use super::store::Asker;
 use super::streams::Change;
 use base::Time;
-use wire::{AdminReply, AdminRequest};
+use wire::{AdminError, AdminReply, AdminRequest};
 
 impl Desk {
     pub(super) fn on_admin(
@@ -17,11 +17,14 @@ impl Desk {
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let refusal = self.cluster.age.refusal(self.cluster.records.counts.version);
-        if let Some(refusal) = refusal.filter(|_| !matches!(request, AdminRequest::Status)) {
+        let read = self.read(now, &request);
+        let outdated = self.cluster.age.warning(self.cluster.records.counts.version);
+        if let Some(why) = outdated.filter(|_| !matches!(request, AdminRequest::Status)) {
+            // A command may have been carried out as far as the newest store knows: it is not denied.
+            let refusal = if read.is_some() { AdminError::NotNow(why) } else { AdminError::Unknown(why) };
             return answer(fx, asker, Err(refusal));
         }
-        if let Some(result) = self.read(now, &request) {
+        if let Some(result) = read {
             return answer(fx, asker, result);
         }
         if let Some(refusal) = self.cluster.store.refusal() {

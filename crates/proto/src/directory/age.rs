@@ -9,7 +9,6 @@ use super::records::BrickRecord;
 use base::{BrickId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::AdminError;
 
 /// For so long a directory that starts waits for bricks that are silent, before it grants leases and makes views: two heartbeats
 /// and their way. Leases last longer.
@@ -62,11 +61,5 @@ impl Age {
                  and put the newest directory.db back, or move it aside and run `brickwork directory rebuild`"
             )
         })
-    }
-
-    /// Why commands cannot be carried out, if so. What the store lacks may have been told to somebody, or be under way: nothing
-    /// is denied.
-    pub(super) fn refusal(&self, version: u64) -> Option<AdminError> {
-        self.warning(version).map(AdminError::Unknown)
     }
 }

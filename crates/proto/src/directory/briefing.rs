@@ -65,8 +65,8 @@ impl Briefing {
                 bytes += family.to_bytes().len();
                 briefing.families.push(family);
             }
-            let is_the_version_s_last = changes.peek().is_some_and(|(next, _)| *next > version);
-            if bytes >= page_bytes && is_the_version_s_last && version < durable {
+            let ends_a_version = changes.peek().is_some_and(|(next, _)| *next > version);
+            if bytes >= page_bytes && ends_a_version && version < durable {
                 briefing.is_whole = false;
                 briefing.version = version;
                 return briefing;

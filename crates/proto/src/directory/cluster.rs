@@ -115,9 +115,12 @@ impl Cluster {
 
     // ---- what is told of volumes ----
 
-    /// A volume is about to change: until that is stored it is told as it was.
-    pub(super) fn hold_back(&mut self, info: VolumeInfo) {
-        self.told.entry(info.id).or_insert(info);
+    /// A volume is another from now on. Until that is stored it is told as it was.
+    pub(super) fn set_volume(&mut self, info: VolumeInfo) {
+        let (volumes, id) = (&mut self.records.volumes, info.id);
+        if let Some(before) = volumes.change(&id, |record| core::mem::replace(&mut record.info, info)) {
+            self.told.entry(id).or_insert(before);
+        }
     }
 
     pub(super) fn on_settled(&mut self, info: VolumeInfo) {
@@ -231,6 +234,7 @@ impl Cluster {
     /// Removes all that is known of a brick that has no place in a group; the puts that make that durable.
     pub(super) fn forget_brick(&mut self, brick: BrickId) -> Vec<Put> {
         self.leases.forget(brick);
+        self.runs.forget(brick);
         self.bricks_speak.remove(&brick);
         self.streams.forget_brick(brick);
         self.records.forget_brick(brick)
@@ -301,12 +305,9 @@ impl Cluster {
         self.moved = self.records.bump();
         let puts = vec![self.records.put_brick(brick), self.records.put_counts()];
         self.put(puts, Vec::new(), fx);
-        let bricks: Vec<(BrickId, String)> = self.address(brick).into_iter().collect();
-        for gateway in self.gateways.ids() {
-            let (views, volumes, deleted) = (Vec::new(), Vec::new(), Vec::new());
-            let message = Message::Published { views, volumes, deleted, bricks: bricks.clone() };
-            send(fx, NodeId::Gateway(gateway), message);
-        }
+        let (views, volumes, deleted) = (Vec::new(), Vec::new(), Vec::new());
+        let bricks = self.address(brick).into_iter().collect();
+        self.tell_all(&Message::Published { views, volumes, deleted, bricks }, fx);
     }
 
     pub(super) fn tell_gateways(
@@ -317,7 +318,10 @@ impl Cluster {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let bricks = self.addresses_in(&views);
-        let message = Message::Published { views, volumes, deleted, bricks };
+        self.tell_all(&Message::Published { views, volumes, deleted, bricks }, fx);
+    }
+
+    fn tell_all(&self, message: &Message, fx: &mut Vec<DirectoryEffect>) {
         for gateway in self.gateways.ids() {
             send(fx, NodeId::Gateway(gateway), message.clone());
         }
@@ -328,12 +332,13 @@ impl Cluster {
         Some((brick, record.address.clone()))
     }
 
-    /// The addresses of all bricks, for one that knows the map as it was at version `known`; none where nothing has changed since.
+    pub(super) fn addresses(&self) -> Vec<(BrickId, String)> {
+        self.records.bricks.keys().filter_map(|brick| self.address(*brick)).collect()
+    }
+
+    /// For a brick that knows the map as it was at version `known`: none where no address has changed since.
     pub(super) fn addresses_since(&self, known: u64) -> Vec<(BrickId, String)> {
-        match known < self.moved {
-            true => self.records.bricks.keys().filter_map(|brick| self.address(*brick)).collect(),
-            false => Vec::new(),
-        }
+        if known < self.moved { self.addresses() } else { Vec::new() }
     }
 
     /// The addresses of all members of these views.

@@ -111,9 +111,9 @@ pub(super) struct Gateways {
 }
 
 impl Gateways {
-    /// Those that serve volumes, and are told what becomes of these.
+    /// All of them: commands on objects, too, must hear where a brick is from now on.
     pub(super) fn ids(&self) -> impl Iterator<Item = GatewayId> {
-        self.entries.iter().filter(|(_, entry)| entry.first_writer.is_some()).map(|(id, _)| *id)
+        self.entries.keys().copied()
     }
 
     pub(super) fn hear(&mut self, now: Time, said: Registration) -> Heard {

@@ -52,7 +52,7 @@ impl Index for VolumeIndex {
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct FamilyIndex {
-    by_change: BTreeSet<(u64, VolumeId)>,
+    by_change: Places<u64, VolumeId>,
     busy: BTreeSet<VolumeId>,
 }
 
@@ -62,7 +62,7 @@ impl FamilyIndex {
         &self,
         versions: RangeInclusive<u64>,
     ) -> impl Iterator<Item = (u64, VolumeId)> + use<'_> {
-        within(&self.by_change, versions, VolumeId(0)..=VolumeId(u64::MAX))
+        self.by_change.within(versions)
     }
 
     /// Those that are on the way to another lineage, or have a branch that is to go.
@@ -76,21 +76,21 @@ impl Index for FamilyIndex {
     type Record = FamilyRecord;
 
     fn enter(&mut self, id: VolumeId, record: &FamilyRecord) {
-        self.by_change.insert((record.changed, id));
+        self.by_change.enter(record.changed, id);
         if record.next.is_some() || !record.doomed.is_empty() {
             self.busy.insert(id);
         }
     }
 
     fn take_out(&mut self, id: VolumeId, record: &FamilyRecord) {
-        self.by_change.remove(&(record.changed, id));
+        self.by_change.take_out(&record.changed, id);
         self.busy.remove(&id);
     }
 }
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct GroupIndex {
-    by_change: BTreeSet<(u64, GroupId)>,
+    by_change: Places<u64, GroupId>,
     by_member: Places<BrickId, GroupId>,
     by_former: Places<BrickId, GroupId>,
     incomplete: BTreeSet<GroupId>,
@@ -103,7 +103,7 @@ impl GroupIndex {
         &self,
         versions: RangeInclusive<u64>,
     ) -> impl Iterator<Item = (u64, GroupId)> + use<'_> {
-        within(&self.by_change, versions, GroupId(0)..=GroupId(u64::MAX))
+        self.by_change.within(versions)
     }
 
     /// Those in which the brick has a place, in the view in force or in one to come.
@@ -140,7 +140,7 @@ impl Index for GroupIndex {
     type Record = GroupRecord;
 
     fn enter(&mut self, id: GroupId, record: &GroupRecord) {
-        self.by_change.insert((record.changed, id));
+        self.by_change.enter(record.changed, id);
         members(record).for_each(|brick| self.by_member.enter(brick, id));
         record.former.iter().for_each(|(brick, _)| self.by_former.enter(*brick, id));
         if record.active.as_ref().is_some_and(is_incomplete) {
@@ -152,21 +152,10 @@ impl Index for GroupIndex {
     }
 
     fn take_out(&mut self, id: GroupId, record: &GroupRecord) {
-        self.by_change.remove(&(record.changed, id));
+        self.by_change.take_out(&record.changed, id);
         members(record).for_each(|brick| self.by_member.take_out(&brick, id));
         record.former.iter().for_each(|(brick, _)| self.by_former.take_out(brick, id));
         self.incomplete.remove(&id);
         self.changing.remove(&id);
     }
-}
-
-/// What changed at these versions, in the order of the versions.
-fn within<K: Ord + Copy>(
-    changes: &BTreeSet<(u64, K)>,
-    versions: RangeInclusive<u64>,
-    keys: RangeInclusive<K>,
-) -> impl Iterator<Item = (u64, K)> + use<'_, K> {
-    let (first, last) = versions.into_inner();
-    let range = (first <= last).then(|| changes.range((first, *keys.start())..=(last, *keys.end())));
-    range.into_iter().flatten().copied()
 }

@@ -106,6 +106,12 @@ impl Runs {
         Runs { began: now, bricks: BTreeMap::new(), moved: BTreeSet::new(), store_at: now }
     }
 
+    /// The brick is no more.
+    pub(super) fn forget(&mut self, brick: BrickId) {
+        self.bricks.remove(&brick);
+        self.moved.remove(&brick);
+    }
+
     /// What an operator should know: of disks that are older than they say, and of bricks that run twice.
     pub(super) fn warnings(&self, now: Time) -> impl Iterator<Item = String> {
         self.bricks.iter().flat_map(move |(brick, known)| {

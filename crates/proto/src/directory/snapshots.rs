@@ -213,8 +213,7 @@ impl Desk {
         lineage.parents.push((head, to.id));
         let volume = info.id;
         let rolled_back = VolumeInfo { size_bytes: to.size_bytes, ..info.clone() };
-        self.cluster.hold_back(info);
-        self.cluster.records.volumes.change(&volume, |record| record.info = rolled_back.clone());
+        self.cluster.set_volume(rolled_back.clone());
         self.cluster.records.families.change(&family, |record| record.doomed.push(dropped));
         self.cluster.records.note_nonce(nonce);
         let puts = vec![self.cluster.records.put_volume(volume), self.cluster.records.put_counts()];

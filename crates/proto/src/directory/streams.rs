@@ -438,12 +438,7 @@ impl Desk {
         }
         for changed in meant {
             let id = changed.id;
-            let before = self
-                .cluster
-                .records
-                .volumes
-                .change(&id, |record| core::mem::replace(&mut record.info, changed.clone()));
-            before.into_iter().for_each(|before| self.cluster.hold_back(before));
+            self.cluster.set_volume(changed.clone());
             puts.push(self.cluster.records.put_volume(id));
             after.extend([After::Settled(Box::new(changed)), After::Changed(id)]);
         }

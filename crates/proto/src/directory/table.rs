@@ -5,7 +5,7 @@
 //! and enters it again.
 
 use core::borrow::Borrow;
-use core::ops::Deref;
+use core::ops::{Deref, RangeInclusive};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be found of records without looking at all of them.
@@ -119,6 +119,16 @@ impl<P: Ord, K: Ord + Copy> Places<P, K> {
         P: Borrow<Q>,
     {
         self.0.get(place).into_iter().flatten().copied()
+    }
+
+    /// The keys at these places, each with its place, in the order of the places.
+    pub(super) fn within(&self, places: RangeInclusive<P>) -> impl Iterator<Item = (P, K)> + use<'_, P, K>
+    where
+        P: Copy,
+    {
+        let is_some = places.start() <= places.end();
+        let range = is_some.then(|| self.0.range(places)).into_iter().flatten();
+        range.flat_map(|(place, keys)| keys.iter().map(|key| (*place, *key)))
     }
 
     /// The places at which there are keys.

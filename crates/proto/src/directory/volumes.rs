@@ -285,12 +285,7 @@ impl Desk {
             return Some(Err(error));
         }
         let volume = info.id;
-        let before = self
-            .cluster
-            .records
-            .volumes
-            .change(&volume, |record| core::mem::replace(&mut record.info, info.clone()));
-        before.into_iter().for_each(|before| self.cluster.hold_back(before));
+        self.cluster.set_volume(info.clone());
         let done = After::Answer(asker, Ok(AdminReply::Volume(info.clone())));
         let settled = After::Settled(Box::new(info.clone()));
         let mut puts = self.cluster.touch_family(info.family);
@@ -366,8 +361,7 @@ impl Desk {
         for group in groups {
             let Some(view) = self.cluster.active(group).cloned() else { continue };
             self.cluster.records.bare.insert(group, Slots::default());
-            self.cluster.records.bump();
-            let puts = vec![self.cluster.records.put_bare(group), self.cluster.records.put_counts()];
+            let puts = vec![self.cluster.records.put_bare(group)];
             self.views.begin_change(&mut self.cluster, now, following(&view, |_| {}), puts, fx);
         }
         self.cluster.answer_behind(asker, Ok(AdminReply::Done), fx);
@@ -385,7 +379,7 @@ impl Desk {
             self.cluster.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
         let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned()).collect();
         // Of all bricks: those on which the rest of its stream lies are told of it too.
-        let (volume, bricks) = (self.cluster.shown(&record.info).clone(), self.cluster.addresses_since(0));
+        let (volume, bricks) = (self.cluster.shown(&record.info).clone(), self.cluster.addresses());
         Ok(Box::new(VolumeMap { volume, groups, bricks, stream_bricks: Vec::new() }))
     }
 

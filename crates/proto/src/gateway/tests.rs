@@ -553,3 +553,31 @@ fn what_clients_ask_for_is_bounded_and_let_go_of_when_they_are_gone() {
     assert!(play.sent().iter().all(|(to, _)| *to != client), "what is let go of is not answered");
     play.gateway.check(Depth::Deep);
 }
+
+/// Each short command took one of 16,384 numbers.
+#[test]
+fn who_writes_no_volume_takes_no_number_and_does_not_ask_again_and_again() {
+    let asked = |serves, seconds: u64| {
+        let (name, address) = (String::new(), String::new());
+        let config = GatewayConfig { id: GatewayId(1), name, address, serves, beside: None };
+        let now = Time(1_000_000_000_000);
+        let (mut gateway, mut wanted) = (Gateway::new(config, now), Vec::new());
+        for tenth in 0..seconds * 10 {
+            let (now, mut fx) = (now + Duration::from_millis(100) * tenth as u32, Vec::new());
+            gateway.wake(now, &mut fx);
+            wanted.extend(fx.drain(..).filter_map(|effect| match effect {
+                GatewayEffect::Send { packet, .. } => match packet.message {
+                    Message::Register { writers, .. } => Some(writers),
+                    _ => None,
+                },
+                _ => None,
+            }));
+            let first_writer = base::StampClock::WRITERS;
+            let packet = Message::Registered { first_writer, time: base::ClusterTime::FIRST }.into();
+            gateway.step(now, GatewayEvent::Packet { from: NodeId::Directory, packet }, &mut fx);
+        }
+        wanted
+    };
+    assert_eq!(asked(Serves::Nobody, 5), [0; 3], "a sign of life every two seconds");
+    assert!(asked(Serves::OwnClient, 5).len() > 10, "without a number it asks again soon");
+}

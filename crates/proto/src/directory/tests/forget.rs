@@ -40,6 +40,11 @@ fn a_brick_that_something_needs_is_not_forgotten_and_the_reason_says_what_to_do(
     let mut stage = Stage::new(4);
     stage.volume("raid1x3", 1);
     let brick = brick_at(&stage.view(), 1);
+    let journals = vec![wire::JournalReport { disk: 1, found: 0, durable: 9 }];
+    stage.bricks.get_mut(&brick).expect("a brick").run =
+        wire::Run { number: 7, journals, ..wire::Run::default() };
+    stage.run(1000);
+    assert!(stage.directory.desk.cluster.records.runs.contains_key(&brick));
     assert!(stage.why_not(BrickId(99)).contains("there is no brick-99"));
     assert!(
         stage
@@ -56,7 +61,8 @@ fn a_brick_that_something_needs_is_not_forgotten_and_the_reason_says_what_to_do(
     assert_eq!(stage.forget(brick), Ok(AdminReply::Done));
     assert!(!stage.knows(brick) && stage.forget(brick) == Err(AdminError::NoBrick(brick)));
     let group = stage.view().group;
-    assert!(stage.directory.desk.cluster.records.groups[&group].former.is_empty());
+    let records = &stage.directory.desk.cluster.records;
+    assert!(records.groups[&group].former.is_empty() && records.runs.is_empty());
     stage.restart();
     stage.run(1000);
     assert!(!stage.knows(brick), "nor after a restart");

@@ -87,3 +87,31 @@ fn where_all_numbers_are_taken_a_gateway_waits_for_one() {
     stage.register(100_000, "", Vec::new());
     assert_eq!(stage.gateways().len(), 1, "the others are silent");
 }
+
+/// A put of hours would wait for ever for a brick that has another address since.
+#[test]
+fn commands_on_objects_hear_where_a_brick_is_from_now_on() {
+    let mut stage = Stage::new(1);
+    stage.register_wanting(0, 100, "", Vec::new());
+    let mut status = stage.bricks[&BrickId(1)].clone();
+    status.address = "10.9.9.9:7".to_owned();
+    let heartbeat = Message::Heartbeat {
+        brick: BrickId(1),
+        sent: stage.now,
+        known: 0,
+        status: Box::new(status),
+        streams: wire::StreamReport::default(),
+        speaks: wire::Version::CURRENT,
+        time: base::ClusterTime::FIRST,
+    };
+    let (mut fx, from) = (Vec::new(), NodeId::Brick(BrickId(1)));
+    stage.directory.step(stage.now, DirectoryEvent::Packet { from, packet: heartbeat.into() }, &mut fx);
+    let told = fx.iter().find_map(|effect| match effect {
+        DirectoryEffect::Send { to: NodeId::Gateway(GatewayId(100)), packet } => match &packet.message {
+            Message::Published { bricks, .. } => Some(bricks.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(told, Some(vec![(BrickId(1), "10.9.9.9:7".to_owned())]));
+}

@@ -246,7 +246,11 @@ fn a_directory_that_may_be_outdated_denies_nothing() {
     let packet = DirectoryEvent::Packet { from: ADMIN, packet: opened.into() };
     stage.directory.step(stage.now, packet, &mut fx);
     assert!(fx.is_empty(), "{fx:?}");
-    assert!(matches!(stage.ask(AdminRequest::ListVolumes), Err(AdminError::Unknown(_))));
+    let asked = stage.ask(AdminRequest::ListVolumes);
+    assert!(
+        matches!(asked, Err(AdminError::NotNow(_))),
+        "of a question there is nothing to be known: {asked:?}"
+    );
 }
 
 #[test]
@@ -298,4 +302,24 @@ fn a_brick_with_an_old_disk_joins_nothing_before_it_is_entered_as_lagging() {
     assert_eq!(stage.directory.counters().get(Counter::BrickCameWithAnOldDisk), 1);
     let record = &stage.directory.desk.cluster.records.bricks[&MINE];
     assert!(stage.is_current() && record.lost.is_empty(), "{record:?}");
+}
+
+/// It gave the number of a branch out again that bricks knew already, as nobody had been told yet that the snapshot is made.
+#[test]
+fn what_bricks_act_on_makes_a_store_of_before_an_old_one() {
+    let mut stage = stage();
+    let backup = stage.directory.version();
+    stage.mutes_activation = true;
+    let packet = Message::Admin { operation: 1, request: snapshot("v", 9) }.into();
+    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    assert!(
+        stage.sent.iter().any(|(_, message)| matches!(message, Message::Activate { .. })),
+        "bricks act on it"
+    );
+    assert!(stage.answers.is_empty() && stage.directory.is_changing());
+    assert!(stage.directory.version() > backup);
+    assert_eq!(
+        Records::load(&stage.stored.clone().into_iter().collect::<Vec<_>>()).unwrap().counts.version,
+        stage.directory.version()
+    );
 }
