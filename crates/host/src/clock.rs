@@ -27,35 +27,45 @@ impl Clock {
 /// paused from outside both may stand.
 #[derive(Debug)]
 pub(crate) struct Suspensions {
-    total: Duration,
+    /// At most so long up to the last that was told.
+    told: Duration,
 }
 
-/// The two clocks are read one after the other.
+/// What is shorter costs nobody a lease.
 const NOTICED: Duration = Duration::from_millis(50);
 
 impl Suspensions {
     pub(crate) fn new() -> Suspensions {
-        Suspensions { total: suspended() }
+        Suspensions { told: suspended().at_most }
     }
 
     /// How long the machine was suspended since the last call, if it was.
     pub(crate) fn take(&mut self) -> Option<Duration> {
-        self.take_at(suspended())
+        self.take_of(suspended())
     }
 
-    fn take_at(&mut self, total: Duration) -> Option<Duration> {
-        let since = total.saturating_sub(self.total);
+    fn take_of(&mut self, total: Suspended) -> Option<Duration> {
+        let since = total.at_least.saturating_sub(self.told);
         (since > NOTICED).then(|| {
-            self.total = total;
+            self.told = total.at_most;
             since
         })
     }
 }
 
-/// For how long it has been since it was started.
-fn suspended() -> Duration {
-    let stands = read_ns(libc::CLOCK_MONOTONIC);
-    Duration::from_nanos(read_ns(libc::CLOCK_BOOTTIME).saturating_sub(stands))
+/// For how long the machine has been suspended since it was started. A thread may have to wait between two readings of clocks.
+#[derive(Clone, Copy, Debug)]
+struct Suspended {
+    at_least: Duration,
+    at_most: Duration,
+}
+
+fn suspended() -> Suspended {
+    let before = read_ns(libc::CLOCK_MONOTONIC);
+    let goes_on = read_ns(libc::CLOCK_BOOTTIME);
+    let after = read_ns(libc::CLOCK_MONOTONIC);
+    let beyond = |stands: u64| Duration::from_nanos(goes_on.saturating_sub(stands));
+    Suspended { at_least: beyond(after), at_most: beyond(before) }
 }
 
 /// By the C library, so that tests can put another clock in the place of the kernel's.
@@ -82,9 +92,11 @@ mod tests {
     #[test]
     fn a_suspension_is_noticed_once() {
         let second = Duration::from_secs;
-        let mut suspensions = Suspensions { total: second(20) };
-        let told = [second(20), second(20) + NOTICED, second(27), second(27)]
-            .map(|total| suspensions.take_at(total));
-        assert_eq!(told, [None, None, Some(second(7)), None]);
+        let mut suspensions = Suspensions { told: second(20) };
+        let mut take = |at_least, at_most| suspensions.take_of(Suspended { at_least, at_most });
+        assert_eq!(take(second(20), second(20)), None);
+        assert_eq!(take(second(20) + NOTICED, second(21)), None);
+        assert_eq!(take(second(27), second(28)), Some(second(7)));
+        assert_eq!(take(second(28), second(28)), None, "a thread waited between two readings");
     }
 }

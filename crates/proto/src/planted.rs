@@ -15,6 +15,8 @@ pub enum Plant {
     OldStoreUnnoticed,
     /// A brick is told all that it missed at once.
     TellsAllAtOnce,
+    /// A brick knows for ever of the volumes that are deleted.
+    ForgetsNoVolume,
     /// A member takes a write whatever stamps are there.
     TimestampCheckOff,
     /// A gateway whose write was refused for a later stamp draws stamps as before.
@@ -65,6 +67,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
         Some(Plant::TellsAllAtOnce) => &TellsAllAtOnce,
+        Some(Plant::ForgetsNoVolume) => &ForgetsNoVolume,
         Some(Plant::TimestampCheckOff) => &TimestampCheckOff,
         Some(Plant::LaterStampsUnseen) => &LaterStampsUnseen,
         Some(Plant::ResyncSkipsABlock) => &ResyncSkipsABlock,
@@ -125,6 +128,15 @@ struct TellsAllAtOnce;
 impl Rules for TellsAllAtOnce {
     fn page_bytes(&self, _configured: usize) -> usize {
         usize::MAX
+    }
+}
+
+#[derive(Debug)]
+struct ForgetsNoVolume;
+
+impl Rules for ForgetsNoVolume {
+    fn forgets(&self, _is_gone: bool) -> bool {
+        false
     }
 }
 

@@ -33,6 +33,11 @@ pub trait Rules: Debug + Sync {
         configured
     }
 
+    /// Whether a brick forgets a group, by whether nothing is left of its family.
+    fn forgets(&self, is_gone: bool) -> bool {
+        is_gone
+    }
+
     /// What a member answers a write, by what the stamps that are there say of it.
     fn verdict(&self, by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
         by_stamps

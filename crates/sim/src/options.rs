@@ -15,7 +15,7 @@ use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use store::Limits;
-use wire::{DataPath, Placement, Protocol, ReadPolicy};
+use wire::{AdminRequest, DataPath, Placement, Protocol, ReadPolicy};
 
 /// What a run is asked to be. `None` lets the seed draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +91,23 @@ pub(crate) struct VolumePlan {
 }
 
 impl VolumePlan {
+    /// The command that makes it.
+    pub(crate) fn creation(&self, nonce: u64) -> AdminRequest {
+        AdminRequest::CreateVolume {
+            name: self.name.clone(),
+            size_bytes: self.size_blocks() * base::BLOCK_U64,
+            layout: self.layout.to_string(),
+            stripe_unit_blocks: self.unit_blocks,
+            groups: self.groups(),
+            read_policy: self.read_policy,
+            io_timeout: wire::IoTimeout::default(),
+            protocol: self.protocol,
+            placement: self.placement,
+            stream: self.stream,
+            nonce,
+        }
+    }
+
     /// Its layout, and what about it is not usual.
     fn describe(&self) -> String {
         let placement = Some(self.placement).filter(|placement| *placement != Placement::default());
@@ -303,6 +320,8 @@ pub(crate) struct Intrigues {
     pub(crate) lies: Option<u64>,
     /// An operator makes, changes and deletes streams.
     pub(crate) commands: Option<u64>,
+    /// An operator makes, cuts and deletes volumes that nobody opens.
+    pub(crate) churn: Option<u64>,
     /// Disks are copied while their brick runs, and put back later.
     pub(crate) old_disks: bool,
     /// The directory's store is copied, and put back later.
@@ -533,7 +552,7 @@ fn draw_bounds(seed: u64) -> Bounds {
     if draw.percent(25) {
         return Bounds { page_bytes, past: Past::NONE };
     }
-    // A little before what is a number of 14, of 32, of 48 bits.
+    // A little before what is a number of more than 13, 32, 48 bits.
     let mut near = |ends: &[u64]| *draw.pick(ends) - draw.below(40);
     let past = Past {
         version: near(&[1 << 13, 1 << 32, 1 << 48]),
@@ -579,6 +598,9 @@ const OLD_DISKS_PERCENT: u32 = 40;
 /// In so many the directory's store is put back from an older copy.
 const OLD_STORE_PERCENT: u32 = 25;
 
+/// In so many volumes come and go that nobody opens.
+const CHURN_PERCENT: u32 = 25;
+
 /// In three of ten seeds an operator works on streams, and in half of these, and some others, a gateway lies about delays.
 fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
     let mut draw = Draw::new(seed ^ 0x6c69_6573);
@@ -590,7 +612,9 @@ fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
         Draw::new(seed ^ 0x6469_736b).percent(OLD_DISKS_PERCENT) || is_planted("old_disk_unnoticed");
     let old_store =
         Draw::new(seed ^ 0x7374_6f72).percent(OLD_STORE_PERCENT) || is_planted("old_store_unnoticed");
-    Intrigues { lies, commands, old_disks, old_store }
+    let mut of_churn = Draw::new(seed ^ 0x6368_726e);
+    let churn = of_churn.percent(CHURN_PERCENT).then(|| of_churn.bits());
+    Intrigues { lies, commands, churn, old_disks, old_store }
 }
 
 /// Policies of a seed's volumes, drawn apart from all else. Half of them are one of those with the most to go wrong.

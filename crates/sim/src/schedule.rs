@@ -23,6 +23,8 @@ pub enum By {
     Administrator,
     /// The administrator gives a command that is about streams.
     Streams,
+    /// The administrator gives a command that is about a volume which nobody opens.
+    Churn,
     /// A client puts or gets a segment of an object.
     Segment,
     /// A client puts, patches, reads, removes or lists objects.

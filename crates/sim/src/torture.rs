@@ -136,6 +136,7 @@ impl World {
         if self.judges.are_content() {
             let verdict = self.converge().and_then(|()| self.scrub_clean()).and_then(|()| self.destage_all());
             let verdict = verdict.and_then(|()| self.calls_are_bounded());
+            let verdict = verdict.and_then(|()| self.deletions_are_known());
             self.judge(verdict);
         }
         let healed_ns = self.time.now_ns();
@@ -235,19 +236,7 @@ impl World {
 
     /// Creates a volume: its family.
     pub(crate) fn create_volume(&mut self, plan: &VolumePlan) -> Result<VolumeId, Violation> {
-        let request = AdminRequest::CreateVolume {
-            name: plan.name.clone(),
-            size_bytes: plan.size_blocks() * base::BLOCK_U64,
-            layout: plan.layout.to_string(),
-            stripe_unit_blocks: plan.unit_blocks,
-            groups: plan.groups(),
-            read_policy: plan.read_policy,
-            io_timeout: wire::IoTimeout::default(),
-            protocol: plan.protocol,
-            placement: plan.placement,
-            stream: plan.stream,
-            nonce: self.physics.draw().bits(),
-        };
+        let request = plan.creation(self.physics.draw().bits());
         match self.administer(vec![request])?.remove(0) {
             AdminReply::Volume(info) => Ok(info.family),
             other => Err(Violation::new("live", format!("creating {} gave {other:?}", plan.name))),

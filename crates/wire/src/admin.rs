@@ -291,5 +291,25 @@ wire_enum!(AdminReply {
 });
 wire_enum!(AdminError {
     0 => NoVolume(name), 1 => Exists(name), 2 => Invalid(why), 3 => TooFewBricks { needed, available },
-    4 => Storage(why), 5 => Busy, 6 => NoBrick(brick), 7 => NotNow(why), 8 => Unknown(why),
+    4 => Storage(why), 5 => Busy, 6 => NoBrick(brick), 7 => NotNow(why),
+    8 => Unknown(why; before 20: 7),
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Reader, Version, Wire, Writer};
+
+    #[test]
+    fn who_does_not_know_an_error_is_told_the_nearest_that_it_knows() {
+        let error = AdminError::Unknown("a store from before".to_owned());
+        for (speaks, told) in
+            [(20, error.clone()), (19, AdminError::NotNow("a store from before".to_owned()))]
+        {
+            let mut bytes = Vec::new();
+            error.encode(&mut Writer::of(Version(speaks), &mut bytes));
+            assert_eq!(AdminError::decode(&mut Reader::of(Version(speaks), &bytes)), Ok(told));
+        }
+        assert!(AdminError::decode(&mut Reader::of(Version(19), &error.to_bytes())).is_err());
+    }
+}

@@ -319,16 +319,19 @@ macro_rules! wire_struct {
 
 /// Implements [`Wire`] for an enum: a tag byte, then the fields of the variant in the order given. What stands behind
 /// `since N:` came with version *N* of the protocol: it is neither written for nor read from who speaks an earlier one, and is
-/// its type's default there.
+/// its type's default there. A variant `before N: T` is told with the tag `T`, of a variant with the same fields, to who speaks an earlier one.
 #[macro_export]
 macro_rules! wire_enum {
     ($name:ident { $($tag:literal => $variant:ident
-        $({ $($field:ident),* $(,)? $(; since $age:literal: $($late:ident),+)* })? $(( $($item:ident),* ))?),* $(,)? }) => {
+        $({ $($field:ident),* $(,)? $(; since $age:literal: $($late:ident),+)* })?
+        $(( $($item:ident),* $(; before $new:literal: $former:literal)? ))?),* $(,)? }) => {
         impl $crate::Wire for $name {
             fn encode(&self, out: &mut $crate::Writer<'_>) {
                 match self {
                     $($name::$variant $({ $($field,)* $($($late,)+)* })? $(( $($item),* ))? => {
-                        out.push($tag);
+                        let tag: u8 = $tag;
+                        $($(let tag: u8 = if out.knows($new) { tag } else { $former };)?)?
+                        out.push(tag);
                         $($($crate::Wire::encode($field, out);)*)?
                         $($(if out.knows($age) { $($crate::Wire::encode($late, out);)+ })*)?
                         $($($crate::Wire::encode($item, out);)*)?
@@ -338,6 +341,9 @@ macro_rules! wire_enum {
             fn decode(reader: &mut $crate::Reader<'_>) -> Result<Self, $crate::DecodeError> {
                 match <u8 as $crate::Wire>::decode(reader)? {
                     $($tag => {
+                        $($(if !reader.knows($new) {
+                            return Err($crate::DecodeError::UnknownTag { what: stringify!($name), tag: $tag });
+                        })?)?
                         $($(let $field = $crate::Wire::decode(reader)?;)*)?
                         $($($(let $late = $crate::codec::since($age, reader)?;)+)*)?
                         $($(let $item = $crate::Wire::decode(reader)?;)*)?

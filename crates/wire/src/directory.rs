@@ -122,6 +122,8 @@ pub struct Orders {
     pub standing: Standing,
     /// The newest version of the map, also where it is not told of all up to there yet: a directory with a store from before is known by that.
     pub newest: u64,
+    /// Of what is deleted the ids that name no family any more: it forgets all groups of a family of that id.
+    pub gone: Vec<VolumeId>,
 }
 
 /// What the directory says to one run of a brick's process: a brick serves nothing of what it recovered before it knows.
@@ -558,7 +560,7 @@ impl Wire for VolumeInfo {
 
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active; since 20: is_bare });
-wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest });
+wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone });
 wire_enum!(Standing { 0 => Untold, 1 => Waits, 2 => Stands { incarnation, behind }, 3 => Ousted { by } });
 wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known });
 wire_struct!(JournalReport { disk, found, durable });

@@ -9,7 +9,7 @@
 //! The payload has no checksum of its own here: each block carries one from brick to disk and back, and TLS guards
 //! the connection.
 
-use crate::{DecodeError, Message, Packet, Reader, Version, Wire, Writer};
+use crate::{AdminError, DecodeError, IndexError, Message, Packet, Reader, Version, Wire, Writer};
 use base::{Payload, checksum};
 
 /// Bytes of the header.
@@ -74,6 +74,25 @@ impl Header {
         let message = Message::decode(&mut reader)?;
         reader.end()?;
         Ok(message)
+    }
+}
+
+impl Message {
+    /// What is said in its place where it cannot be sent: who asked the directory for something is told why it has no answer.
+    pub fn instead(&self, why: &FrameError) -> Option<Message> {
+        let why = format!("the answer cannot be told at once: {why}");
+        Some(match self {
+            Message::AdminDone { operation, .. } => {
+                Message::AdminDone { operation: *operation, result: Err(AdminError::Invalid(why)) }
+            }
+            Message::VolumeOpened { operation, .. } => {
+                Message::VolumeOpened { operation: *operation, map: Err(AdminError::Invalid(why)) }
+            }
+            Message::IndexDone { operation, .. } => {
+                Message::IndexDone { operation: *operation, result: Box::new(Err(IndexError::Invalid(why))) }
+            }
+            _ => return None,
+        })
     }
 }
 
@@ -147,5 +166,20 @@ mod tests {
         let error = encode(Version::CURRENT, &message.into(), &mut bytes).unwrap_err();
         assert!(error.to_string().starts_with("a message of 41943"), "{error}");
         assert_eq!(bytes, [1, 2, 3], "nothing is half said");
+    }
+
+    #[test]
+    fn who_waits_for_an_answer_that_cannot_be_sent_is_told_why() {
+        let why = FrameError::TooLong { what: "message", bytes: 5 << 20, limit: 4 << 20 };
+        let (operation, nobody) = (7, || AdminError::NoVolume("v".to_owned()));
+        for answer in [
+            Message::AdminDone { operation, result: Err(nobody()) },
+            Message::VolumeOpened { operation, map: Err(nobody()) },
+            Message::IndexDone { operation, result: Box::new(Err(IndexError::Busy)) },
+        ] {
+            let instead = format!("{:?}", answer.instead(&why).expect("someone waits"));
+            assert!(instead.contains("operation: 7") && instead.contains("of 5242880 bytes"), "{instead}");
+        }
+        assert_eq!(Message::Recount.instead(&why), None);
     }
 }

@@ -5,7 +5,6 @@
 
 use crate::admin::{AdminError, AdminReply, AdminRequest};
 use crate::directory::{BrickStatus, Family, GroupState, Observed, OpenCount, Orders, VolumeInfo, VolumeMap};
-use crate::frame::FrameError;
 use crate::protocol::{LINKS, VERSIONS};
 use crate::{
     BrickPlace, Change, Completion, Decision, DecodeError, Fate, FragmentId, FragmentOutcome, GroupView,
@@ -506,13 +505,6 @@ pub enum Message {
 }
 
 impl Message {
-    /// What is said in its place where it cannot be sent: who asked for something that an operator waits for is told why.
-    pub fn instead(&self, why: &FrameError) -> Option<Message> {
-        let Message::AdminDone { operation, .. } = self else { return None };
-        let why = format!("the answer cannot be told at once: {why}");
-        Some(Message::AdminDone { operation: *operation, result: Err(AdminError::Invalid(why)) })
-    }
-
     /// What it tells of the wait at a disk, where it answers a question that led to one.
     pub fn wait_mut(&mut self) -> Option<&mut Wait> {
         match self {

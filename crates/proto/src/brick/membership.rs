@@ -331,10 +331,12 @@ impl Brick {
         orders: Orders,
         fx: &mut Vec<BrickEffect>,
     ) {
-        let Orders { families, left, bricks, care, is_slow, streams, run, standing, newest } = orders;
+        let Orders { families, left, bricks, care, is_slow, streams, run, standing, newest, gone } = orders;
         if run != self.membership.status.run.number && standing != Standing::Untold {
             return self.counters.count(Counter::AnswerToAnotherRunIgnored);
         }
+        // A directory of an earlier release does not say which families are gone.
+        let gone = (standing != Standing::Untold).then_some(gone);
         self.on_standing(now, sent, standing);
         if self.membership.counts() {
             self.membership.lease.extend(now, sent, lease_ns);
@@ -344,18 +346,18 @@ impl Brick {
         if let Some(table) = streams {
             self.on_streams(now, table, fx);
         }
-        for (brick, address) in bricks {
-            fx.push(BrickEffect::Address { node: NodeId::Brick(brick), address });
-        }
         self.maintenance.on_care(now, care);
         // An answer that was overtaken has old orders.
         if version >= self.membership.known {
             self.maintenance.on_left(left, &self.groups);
+            for (brick, address) in bricks {
+                fx.push(BrickEffect::Address { node: NodeId::Brick(brick), address });
+            }
         }
         if version <= self.membership.known || self.membership.learning.is_some() {
             return;
         }
-        let mut tokens = self.on_deleted(now, &deleted, fx);
+        let mut tokens = self.on_deleted(now, &deleted, gone, fx);
         for family in families {
             if let Some(family) = self.families.learn(family) {
                 tokens.insert(self.note_family(family, fx));
@@ -367,7 +369,10 @@ impl Brick {
         self.look_at_groups(now);
         if tokens.is_empty() {
             self.membership.known = version;
-            self.membership.lease.heartbeat_at(now);
+            // What it waits for comes with the next answer.
+            if lease_ns == 0 || newest > version {
+                self.membership.lease.heartbeat_at(now);
+            }
         } else {
             self.membership.learning = Some((version, tokens));
         }
@@ -416,20 +421,29 @@ impl Brick {
         }
     }
 
-    /// These branches are no more. A family is gone when all its heads are: its first branch may go before, as a snapshot.
-    fn on_deleted(&mut self, now: Time, deleted: &[VolumeId], fx: &mut Vec<BrickEffect>) -> BTreeSet<Token> {
+    /// These branches are no more, and nothing is left of the families that are `gone`, if the directory says so.
+    fn on_deleted(
+        &mut self,
+        now: Time,
+        deleted: &[VolumeId],
+        gone: Option<Vec<VolumeId>>,
+        fx: &mut Vec<BrickEffect>,
+    ) -> BTreeSet<Token> {
         let mut tokens = BTreeSet::new();
         for &volume in deleted {
             self.with_all(now, fx, |participant, cx| participant.discard(cx, volume));
-            if !self.groups.is_family_of(volume, deleted) {
-                continue;
-            }
-            let of_family = self.families.groups_of(volume);
-            for group in self.groups.forget(volume, &of_family) {
-                tokens.insert(self.note(group, Note::Learned { group }, fx));
-            }
-            if self.families.forget(volume) {
-                tokens.insert(self.note_family(volume, fx));
+        }
+        let gone: BTreeSet<VolumeId> = match gone {
+            Some(gone) => gone.into_iter().collect(),
+            None => deleted.iter().copied().filter(|of| self.groups.is_family_of(*of, deleted)).collect(),
+        };
+        let of_families = gone.iter().flat_map(|family| self.families.groups_of(*family)).collect();
+        for group in self.groups.forget(&gone, &of_families) {
+            tokens.insert(self.note(group, Note::Learned { group }, fx));
+        }
+        for family in gone {
+            if self.families.forget(family) {
+                tokens.insert(self.note_family(family, fx));
             }
         }
         tokens

@@ -327,6 +327,12 @@ impl Brick {
         &self.membership.status
     }
 
+    /// The families of which it knows, or holds a view.
+    pub fn volumes_held(&self) -> impl Iterator<Item = base::VolumeId> {
+        let known = self.families.iter().filter_map(|family| family.volumes.first());
+        known.map(|volume| volume.family).chain(self.groups.families())
+    }
+
     /// The views that it holds.
     pub fn groups(&self) -> &Groups {
         &self.groups

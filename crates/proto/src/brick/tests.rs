@@ -670,3 +670,34 @@ fn a_run_that_is_ousted_serves_nothing_ever_again() {
     bench.tell(Message::Activate { view: view(4, 3), commits: Vec::new(), aborts: Vec::new(), bare: None });
     assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(4)).is_err());
 }
+
+/// It missed that the volume moved to another head, and that the head that it knows is gone: of the family nothing is left.
+#[test]
+fn a_family_that_is_gone_is_forgotten_whatever_heads_the_brick_knows() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    let info = wire::VolumeInfo::new(VOLUME, "v".to_owned(), 1 << 30, "raid1x3".to_owned());
+    let family = wire::Family { number: 1, volumes: vec![info], groups: vec![GROUP] };
+    let answer = |version: u64, deleted: &[u64], gone: &[u64], families: Vec<wire::Family>| {
+        let ids = |of: &[u64]| of.iter().copied().map(VolumeId).collect::<Vec<_>>();
+        let standing = wire::Standing::Stands { incarnation: 1, behind: Vec::new() };
+        let orders =
+            Box::new(wire::Orders { standing, gone: ids(gone), families, ..wire::Orders::default() });
+        let (sent, lease_ns, views, time) = (NOW, 0, Vec::new(), ClusterTime::FIRST);
+        Message::HeartbeatDone { sent, version, lease_ns, views, deleted: ids(deleted), orders, time }
+    };
+    bench.tell(answer(1, &[], &[], vec![family]));
+    bench.answer_all();
+    let knows = |bench: &Bench| {
+        (bench.brick.groups().has(GROUP), bench.brick.families.groups_of(VOLUME).len(), bench.notes.len())
+    };
+    let (.., notes) = knows(&bench);
+    assert_eq!(knows(&bench), (true, 1, notes));
+    bench.tell(answer(2, &[VOLUME.0], &[], Vec::new()));
+    bench.answer_all();
+    assert_eq!(knows(&bench), (true, 1, notes), "a branch of that number is gone");
+    bench.tell(answer(3, &[8, 9], &[VOLUME.0], Vec::new()));
+    bench.answer_all();
+    assert_eq!((knows(&bench).0, knows(&bench).1), (false, 0));
+}

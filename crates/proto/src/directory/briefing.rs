@@ -1,25 +1,27 @@
 //! What a brick is told of the map: what has changed since the version that it knows, a page at a time.
 //!
 //! Changes come in the order of their versions. A page that is full ends at a version, which the brick confirms with its next
-//! heartbeat; it may trust its views with the last page.
+//! heartbeat; it may trust its views with the last page, and once it has heard of all groups that it is to give back.
 
 use super::cluster::Cluster;
 use base::{BrickId, GroupId, VolumeId};
 use std::collections::BTreeSet;
 use wire::{Family, GroupView, Wire};
 
-/// The most groups that a brick is told at a time to give back: it names those that it has, and is told others.
-const LEFT_MAX: usize = 1024;
-
 #[derive(Debug, Default)]
 pub(super) struct Briefing {
     /// What the brick knows once it has taken this in.
     pub(super) version: u64,
-    /// Whether it knew of all that left it out already, and this is the last page.
+    /// Whether it knew of all that left it out already or hears of it here, and this is the last page.
     pub(super) is_whole: bool,
+    /// Views of groups that it is to give back: its places there are others'. It names those that it gave back, and is told others.
+    pub(super) left: Vec<GroupView>,
     /// Views in which it takes no part any more. Of those in which it does it hears when they are made.
     pub(super) views: Vec<GroupView>,
+    /// Volumes and branches that are no more.
     pub(super) deleted: Vec<VolumeId>,
+    /// Of these the ones that name no family any more.
+    pub(super) gone: Vec<VolumeId>,
     pub(super) families: Vec<Family>,
 }
 
@@ -31,9 +33,10 @@ enum Change {
 
 impl Briefing {
     pub(super) fn new(cluster: &Cluster, brick: BrickId, known: u64) -> Briefing {
-        let (durable, mut bytes) = (cluster.store.durable(), 0);
+        let durable = cluster.store.durable();
         let mut briefing = Briefing { version: durable, is_whole: true, ..Briefing::default() };
         let page_bytes = cluster.rules.page_bytes(cluster.config.page_bytes);
+        let mut bytes = briefing.take_left(cluster, brick, page_bytes);
         let mut told = BTreeSet::new();
         let mut changes = changes_since(cluster, known).peekable();
         while let Some((version, change)) = changes.next() {
@@ -55,6 +58,7 @@ impl Briefing {
                     if version <= durable {
                         bytes += size_of_val(&volume);
                         briefing.deleted.push(volume);
+                        briefing.gone.extend(Some(volume).filter(|family| cluster.is_gone(*family)));
                     }
                     None
                 }
@@ -73,6 +77,24 @@ impl Briefing {
             }
         }
         briefing
+    }
+
+    /// Takes in the groups that the brick is to give back; how many bytes they take.
+    fn take_left(&mut self, cluster: &Cluster, brick: BrickId, page_bytes: usize) -> usize {
+        let (groups, mut bytes) = (&cluster.records.groups, 0);
+        for group in groups.index().of_former(brick) {
+            let Some(record) = groups.get(&group) else { continue };
+            let Some(view) = record.active.as_ref().filter(|view| view.slot_of(brick).is_none()) else {
+                continue;
+            };
+            if record.changed > cluster.store.durable() || bytes >= page_bytes {
+                self.is_whole = false;
+                continue;
+            }
+            bytes += view.to_bytes().len();
+            self.left.push(view.clone());
+        }
+        bytes
     }
 }
 
@@ -115,13 +137,4 @@ fn of_brick(cluster: &Cluster, brick: BrickId, family: VolumeId) -> Option<Famil
         volumes: records.volumes_of(family).map(|volume| volume.info.clone()).collect(),
         groups: record.groups.clone(),
     })
-}
-
-/// The views of groups that the brick is to give back: its places there are others'.
-pub(super) fn left(cluster: &Cluster, brick: BrickId) -> Vec<GroupView> {
-    let records = &cluster.records;
-    let left = records.groups.index().of_former(brick).filter_map(|group| records.groups.get(&group));
-    let left = left.filter(|record| record.changed <= cluster.store.durable());
-    let left = left.filter_map(|record| record.active.clone()).filter(|view| view.slot_of(brick).is_none());
-    left.take(LEFT_MAX).collect()
 }

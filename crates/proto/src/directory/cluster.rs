@@ -219,6 +219,11 @@ impl Cluster {
         bricks.chain(self.gateways.speak()).find(|(_, speaks)| *speaks < since).map(|(name, _)| name)
     }
 
+    /// Whether nothing is left of a family, and no restart brings it back.
+    pub(super) fn is_gone(&self, family: VolumeId) -> bool {
+        !self.records.families.contains_key(&family) && !self.store.is_changing(&Records::family_key(family))
+    }
+
     /// Groups in which the brick has a place, in the view in force or in one to come.
     pub(super) fn groups_of(&self, brick: BrickId) -> impl Iterator<Item = GroupId> {
         self.records.groups.index().of_member(brick)

@@ -86,21 +86,21 @@ pub(super) struct Run {
     pub(super) next_writer: u16,
 }
 
-/// The first numbers of all runs that are given.
+/// The first numbers of all runs that are given, and to whom: a run that a gateway held when the directory restarted may be given twice.
 #[derive(Debug, Default, PartialEq)]
-struct Given(BTreeSet<u16>);
+struct Given(BTreeSet<(u16, GatewayId)>);
 
 impl Index for Given {
     type Key = GatewayId;
     type Record = Entry;
 
-    fn enter(&mut self, _gateway: GatewayId, entry: &Entry) {
-        self.0.extend(entry.first_writer);
+    fn enter(&mut self, gateway: GatewayId, entry: &Entry) {
+        self.0.extend(entry.first_writer.map(|first_writer| (first_writer, gateway)));
     }
 
-    fn take_out(&mut self, _gateway: GatewayId, entry: &Entry) {
+    fn take_out(&mut self, gateway: GatewayId, entry: &Entry) {
         if let Some(first_writer) = entry.first_writer {
-            self.0.remove(&first_writer);
+            self.0.remove(&(first_writer, gateway));
         }
     }
 }
@@ -148,7 +148,8 @@ impl Gateways {
             if first + count > StampClock::WRITERS {
                 first = 0;
             }
-            if given.range(first..first + count).next().is_none() {
+            let of_run = (first, GatewayId(0))..(first + count, GatewayId(0));
+            if given.range(of_run).next().is_none() {
                 return Some(first);
             }
             first += count;

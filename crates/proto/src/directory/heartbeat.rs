@@ -1,6 +1,6 @@
 //! What a brick says of itself with each heartbeat, and what it is told.
 
-use super::briefing::{self, Briefing};
+use super::briefing::Briefing;
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, send};
 use super::news::News;
@@ -68,9 +68,9 @@ pub(super) fn on_heartbeat(
     let run = status.run.number;
     cluster.leases.on_heartbeat((now, sent), from, status, grant);
     let lease_ns = if grant { cluster.leases.length_ns(from) } else { 0 };
-    let Briefing { version, views, deleted, families, .. } = briefing;
+    let Briefing { version, left, views, deleted, gone, families, .. } = briefing;
     let mut orders = Box::new(orders(cluster, from, known));
-    orders.families = families;
+    (orders.left, orders.gone, orders.families) = (left, gone, families);
     let standing = if lags { Standing::Waits } else { verdict.standing(behind(cluster, from)) };
     (orders.run, orders.standing) = (run, standing);
     orders.newest = cluster.store.durable();
@@ -110,7 +110,6 @@ fn behind(cluster: &Cluster, brick: BrickId) -> Vec<(GroupId, ViewNumber)> {
 
 fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
     Orders {
-        left: briefing::left(cluster, to),
         bricks: cluster.addresses_since(known),
         care: cluster.care(),
         is_slow: cluster.is_slow(to),

@@ -497,9 +497,13 @@ impl Records {
         (Records::volume_key(id), self.volumes.get(&id).map(Wire::to_bytes))
     }
 
+    pub(super) fn family_key(id: VolumeId) -> Vec<u8> {
+        key(b'f', &id)
+    }
+
     /// The put that makes a family's record, or its absence, durable.
     pub(super) fn put_family(&self, id: VolumeId) -> Put {
-        (key(b'f', &id), self.families.get(&id).map(Wire::to_bytes))
+        (Records::family_key(id), self.families.get(&id).map(Wire::to_bytes))
     }
 
     /// The puts that make the care durable, and take away what stores kept before.

@@ -161,8 +161,10 @@ impl Views {
     /// All that remain have promised, so all of them are there: from now on the change is not revoked.
     fn confirm(&mut self, cluster: &mut Cluster, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(number) = cluster.records.revocable.remove(&group) else { return };
-        let put = cluster.records.put_revocable(group);
-        cluster.put(vec![put], vec![After::Confirmed(group, number)], fx);
+        // A store from before would revoke what members have begun.
+        cluster.records.bump();
+        let puts = vec![cluster.records.put_revocable(group), cluster.records.put_counts()];
+        cluster.put(puts, vec![After::Confirmed(group, number)], fx);
     }
 
     pub(super) fn on_confirmed(

@@ -324,9 +324,19 @@ pub mod planted {
         static ANY: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// From now on this thread reads manifests of codes that give nothing back.
-    pub fn read_any_code() {
+    /// As long as it is there its thread reads manifests of codes that give nothing back.
+    #[must_use]
+    pub struct AnyCode(());
+
+    impl Drop for AnyCode {
+        fn drop(&mut self) {
+            ANY.set(false);
+        }
+    }
+
+    pub fn read_any_code() -> AnyCode {
         ANY.set(true);
+        AnyCode(())
     }
 
     pub(super) fn reads_any_code(blocks: u32) -> bool {

@@ -232,6 +232,11 @@ impl Groups {
         of_family.all(|view| view.lineage.heads.iter().all(|(_, head)| deleted.contains(head)))
     }
 
+    /// The families of the views that it holds; one of several groups is named for each.
+    pub fn families(&self) -> impl Iterator<Item = VolumeId> {
+        self.states.values().filter_map(|state| Some(state.active.as_ref()?.volume))
+    }
+
     /// Whether it has a view of a group.
     pub fn has(&self, group: GroupId) -> bool {
         self.active(group).is_some()
@@ -291,10 +296,13 @@ impl Groups {
         views
     }
 
-    /// Forgets the groups of a deleted family, tombstones among `groups` included, and names them.
-    pub fn forget(&mut self, volume: VolumeId, groups: &[GroupId]) -> Vec<GroupId> {
+    /// Forgets the groups of deleted families, tombstones among `groups` included, and names them.
+    pub fn forget(&mut self, families: &BTreeSet<VolumeId>, groups: &BTreeSet<GroupId>) -> Vec<GroupId> {
+        if families.is_empty() {
+            return Vec::new();
+        }
         let is_of = |group: &GroupId, state: &GroupState| match &state.active {
-            Some(view) => view.volume == volume,
+            Some(view) => self.rules.forgets(families.contains(&view.volume)),
             None => groups.contains(group),
         };
         let of_family = self.states.iter().filter(|(group, state)| is_of(group, state));
@@ -349,7 +357,7 @@ mod tests {
         let lost = restored.bury_all();
         assert_eq!(lost, [view(6, 3)]);
         assert!(!restored.activate(&view(6, 3)), "it took part, and has lost what it took");
-        assert_eq!(restored.forget(VolumeId(1), &[GroupId(1)]), [GroupId(1)]);
+        assert_eq!(restored.forget(&[VolumeId(1)].into(), &[GroupId(1)].into()), [GroupId(1)]);
         assert_eq!(restored.promised(GroupId(1)), ViewNumber(0));
     }
 

@@ -24,6 +24,10 @@ impl World {
             let delay_ns = self.turns.pause_ns(By::Streams, 0, self.time.now_ns(), SECOND);
             self.later(delay_ns, Event::AdministerStreams);
         }
+        if self.shape.faults && self.administrator.churn.is_some() {
+            let delay_ns = self.turns.pause_ns(By::Churn, 0, self.time.now_ns(), SECOND);
+            self.later(delay_ns, Event::Churn);
+        }
     }
 
     /// The administrator has its turn.
@@ -203,7 +207,7 @@ impl World {
             self.administrator.evicted.insert(*brick);
             self.faults.unsettle(*brick, self.time.now_ns() + 5 * SECOND);
         }
-        self.give(Command { request, asked_ns: self.time.now_ns(), volume });
+        self.give(Command { request, asked_ns: self.time.now_ns(), volume, idle: None });
     }
 
     /// What was not answered clearly is asked again, as the same command.
@@ -213,7 +217,7 @@ impl World {
         }
     }
 
-    fn give(&mut self, command: Command) {
+    pub(super) fn give(&mut self, command: Command) {
         let request = command.request.clone();
         let question =
             self.administrate(NodeId::Directory, Box::new(|operation| Message::Admin { operation, request }));
@@ -221,7 +225,11 @@ impl World {
     }
 
     fn on_done(&mut self, command: Command, reply: AdminReply) -> Result<(), Violation> {
-        let Command { request, asked_ns, volume } = command;
+        let Command { request, asked_ns, volume, idle } = command;
+        if let Some(idle) = idle {
+            self.on_churned(&request, &reply, idle);
+            return Ok(());
+        }
         let answered_ns = self.time.now_ns();
         match (request, reply) {
             (AdminRequest::EvictBrick { .. }, _) => self.faults.count(Incident::BricksEvicted),
@@ -274,6 +282,10 @@ impl World {
             }
         }
         self.faults.count(Incident::CommandsRefused);
+        if let Some(idle) = command.idle.clone() {
+            self.on_churn_refused(&command.request, idle);
+            return Ok(());
+        }
         match &command.request {
             AdminRequest::DeleteVolume { .. } => drop(self.administrator.deleted.remove(&command.volume)),
             AdminRequest::EvictBrick { brick } | AdminRequest::ReplaceBrick { brick, .. } => {

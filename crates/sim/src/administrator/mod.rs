@@ -1,12 +1,15 @@
 //! The administrator: gives commands to the directory while everything else goes on, and remembers what came of them.
 //!
-//! What it remembers is here; `commands` is how it acts in the world, and `streams` what it does with streams, in runs of which it is asked.
+//! What it remembers is here; `commands` is how it acts in the world; `streams` what it does with streams, and
+//! `churn` with volumes that nobody opens, in runs of which it is asked.
 
+mod churn;
 mod commands;
 mod streams;
 
 use crate::units::{MS, SECOND};
 use base::{BrickId, GroupId, VolumeId};
+use churn::{Churn, Idle};
 use model::Draw;
 use std::collections::{BTreeMap, BTreeSet};
 use streams::Streams;
@@ -57,6 +60,8 @@ struct Command {
     asked_ns: u64,
     /// The volume or snapshot that it is about.
     volume: usize,
+    /// The volume that nobody opens that it is about instead.
+    idle: Option<Idle>,
 }
 
 /// A cut of a volume that was made.
@@ -90,11 +95,12 @@ pub(crate) struct Administrator {
     /// The group that hears late of the cut that is being made, and until when.
     late: Option<(GroupId, u64)>,
     streams: Option<Streams>,
+    churn: Option<Churn>,
 }
 
 impl Administrator {
-    /// `streams` are the draws of what it does with streams.
-    pub(crate) fn new(mut draw: Draw, streams: Option<u64>) -> Administrator {
+    /// `streams` are the draws of what it does with streams, and `churn` with volumes that nobody opens.
+    pub(crate) fn new(mut draw: Draw, streams: Option<u64>, churn: Option<u64>) -> Administrator {
         let duties = DUTIES.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(duty, _)| *duty);
         Administrator {
             duties: duties.collect(),
@@ -110,6 +116,7 @@ impl Administrator {
             coming: BTreeMap::new(),
             late: None,
             streams: streams.map(Streams::new),
+            churn: churn.map(Churn::new),
         }
     }
 

@@ -30,6 +30,8 @@ pub enum Victim {
 const MOVES_MAX: usize = 64;
 /// Kinds of moves from here on are of objects, and of senders with certificates that have no part in anything.
 const OF_STRANGERS: u8 = 160;
+/// Kinds from here on commit another object than was put.
+const COMMITS: u8 = 240;
 const STRANGERS: [NodeId; 6] = [
     NodeId::Gateway(GatewayId(66)),
     NodeId::Brick(BrickId(66)),
@@ -82,12 +84,12 @@ fn run_in(mut bed: Bed, input: &[u8]) {
 }
 
 fn make_move(bed: &mut Bed, kind: u8, choices: &mut Choices<'_>) {
-    match kind.checked_sub(OF_STRANGERS).map_or(kind % 10, |kind| 10 + kind % 5) {
+    match kind.checked_sub(OF_STRANGERS).map_or(kind % 10, |kind| 10 + kind % 4) {
+        _ if kind >= COMMITS => commit(bed, choices),
         10 => begin_object(bed, choices),
         11 => amend(bed, choices),
         12 => impersonate(bed, choices),
         13 => bend_as_stranger(bed, choices),
-        14 => commit(bed, choices),
         0 | 1 => bed.deliver(1 + choices.below(16)),
         2 => begin_io(bed, choices),
         3 => bed.pass(PASS_UNIT * choices.below(128) as u32),

@@ -185,6 +185,7 @@ pub(crate) enum Event {
     },
     /// It has its turn with streams.
     AdministerStreams,
+    Churn,
     Fault,
     FaultEnd(Fault),
 }

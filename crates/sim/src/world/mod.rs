@@ -113,7 +113,7 @@ impl World {
         let mut draw = Draw::new(seed ^ 0x5eed_b41c);
         let faults = Faults::new(draw.fork(), &shape);
         let workload = Workload::new(draw.fork(), &shape);
-        let administrator = Administrator::new(draw.fork(), shape.intrigues.commands);
+        let administrator = Administrator::new(draw.fork(), shape.intrigues.commands, shape.intrigues.churn);
         let cabinet = Cabinet::holding(shape.bounds.past.contents());
         World {
             time: Timeline::new(),
@@ -304,6 +304,7 @@ impl World {
             Event::Administer => self.on_administer(),
             Event::AskAgain { question } => self.ask_again(question),
             Event::AdministerStreams => self.on_administer_streams(),
+            Event::Churn => self.on_churn(),
             Event::Fault => self.on_fault(),
             Event::FaultEnd(fault) => self.end_fault(fault),
         }
