@@ -607,8 +607,9 @@ const OLD_DISKS_PERCENT: u32 = 40;
 /// In so many the directory's store is put back from an older copy.
 const OLD_STORE_PERCENT: u32 = 25;
 
-/// In so many volumes come and go that nobody opens.
-const CHURN_PERCENT: u32 = 25;
+/// In so many volumes come and go that nobody opens. Few, as volumes that are made beside faults show mistakes that are not mended yet: see
+/// the decision page *A long life and a large cluster*.
+const CHURN_PERCENT: u32 = 5;
 
 /// In three of ten seeds an operator works on streams, and in half of these, and some others, a gateway lies about delays.
 fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
@@ -622,7 +623,8 @@ fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
     let old_store =
         Draw::new(seed ^ 0x7374_6f72).percent(OLD_STORE_PERCENT) || is_planted("old_store_unnoticed");
     let mut of_churn = Draw::new(seed ^ 0x6368_726e);
-    let churn = of_churn.percent(CHURN_PERCENT).then(|| of_churn.bits());
+    let is_wanted = is_planted("forgets_no_volume") || is_planted("keeps_deletions");
+    let churn = (of_churn.percent(CHURN_PERCENT) || is_wanted).then(|| of_churn.bits());
     Intrigues { lies, commands, churn, old_disks, old_store }
 }
 
