@@ -15,8 +15,6 @@ pub enum Plant {
     OldStoreUnnoticed,
     /// A brick is told all that it missed at once.
     TellsAllAtOnce,
-    /// The directory keeps every deletion.
-    KeepsDeletions,
     /// A brick knows for ever of the volumes that are deleted.
     ForgetsNoVolume,
     /// A member takes a write whatever stamps are there.
@@ -69,7 +67,6 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
         Some(Plant::TellsAllAtOnce) => &TellsAllAtOnce,
-        Some(Plant::KeepsDeletions) => &KeepsDeletions,
         Some(Plant::ForgetsNoVolume) => &ForgetsNoVolume,
         Some(Plant::TimestampCheckOff) => &TimestampCheckOff,
         Some(Plant::LaterStampsUnseen) => &LaterStampsUnseen,
@@ -131,15 +128,6 @@ struct TellsAllAtOnce;
 impl Rules for TellsAllAtOnce {
     fn page_bytes(&self, _configured: usize) -> usize {
         usize::MAX
-    }
-}
-
-#[derive(Debug)]
-struct KeepsDeletions;
-
-impl Rules for KeepsDeletions {
-    fn forgets_up_to(&self, _confirmed: u64) -> Option<u64> {
-        None
     }
 }
 

@@ -33,11 +33,6 @@ pub trait Rules: Debug + Sync {
         configured
     }
 
-    /// Up to which version of the map the directory forgets deletions, by which one all bricks have confirmed.
-    fn forgets_up_to(&self, confirmed: u64) -> Option<u64> {
-        Some(confirmed)
-    }
-
     /// Whether a brick forgets a group, by whether nothing is left of its family.
     fn forgets(&self, is_gone: bool) -> bool {
         is_gone

@@ -8,7 +8,6 @@ use crate::units::{MS, SECOND};
 use base::{ClusterTime, StreamId, VolumeId};
 use core::time::Duration;
 use model::{DiskConfig, Draw};
-use proto::brick::BrickConfig;
 use proto::directory::{DirectoryConfig, Past};
 use proto::fair::{Order, Share, Shares};
 use proto::layout::{Geometry, Layout, placement};
@@ -307,17 +306,11 @@ pub(crate) struct Bounds {
     pub(crate) page_bytes: usize,
     /// What lies behind the directory.
     pub(crate) past: Past,
-    /// So many families a brick names at a time.
-    pub(crate) held_at_once: usize,
 }
 
 impl Bounds {
     /// As they are in every new cluster.
-    pub(crate) const USUAL: Bounds = Bounds {
-        page_bytes: DirectoryConfig::PAGE_BYTES,
-        past: Past::NONE,
-        held_at_once: BrickConfig::HELD_AT_ONCE,
-    };
+    pub(crate) const USUAL: Bounds = Bounds { page_bytes: DirectoryConfig::PAGE_BYTES, past: Past::NONE };
 }
 
 /// What is done beside in a run: each a seed of draws of its own, so that runs without it are as they would be.
@@ -556,9 +549,8 @@ fn draw_clocks(seed: u64, usual: &mut Draw, is_skewed: bool) -> Clocks {
 fn draw_bounds(seed: u64) -> Bounds {
     let mut draw = Draw::new(seed ^ 0x626f_756e);
     let page_bytes = *draw.pick(&[1, 300, 2000, DirectoryConfig::PAGE_BYTES]);
-    let held_at_once = *draw.pick(&[1, 3, BrickConfig::HELD_AT_ONCE]);
     if draw.percent(25) {
-        return Bounds { page_bytes, past: Past::NONE, held_at_once };
+        return Bounds { page_bytes, past: Past::NONE };
     }
     // A little before what is a number of more than 13, 32, 48 bits.
     let mut near = |ends: &[u64]| *draw.pick(ends) - draw.below(40);
@@ -568,10 +560,9 @@ fn draw_bounds(seed: u64) -> Bounds {
         next_group: near(&[1 << 13, 1 << 32, 1 << 48]),
         next_writer: near(&[50, 1 << 14]) as u16,
         deletions: 0,
-        is_numbered: draw.percent(50),
     };
     let deletions = *draw.pick(&[0, 100, 4000]);
-    Bounds { page_bytes, past: Past { deletions, ..past }, held_at_once }
+    Bounds { page_bytes, past: Past { deletions, ..past } }
 }
 
 /// Half of the seeds have few places at their disks, and so requests that wait. Drawn apart from all else.
@@ -607,9 +598,8 @@ const OLD_DISKS_PERCENT: u32 = 40;
 /// In so many the directory's store is put back from an older copy.
 const OLD_STORE_PERCENT: u32 = 25;
 
-/// In so many volumes come and go that nobody opens. Few, as volumes that are made beside faults show mistakes that are not mended yet: see
-/// the decision page *A long life and a large cluster*.
-const CHURN_PERCENT: u32 = 5;
+/// In so many volumes come and go that nobody opens.
+const CHURN_PERCENT: u32 = 25;
 
 /// In three of ten seeds an operator works on streams, and in half of these, and some others, a gateway lies about delays.
 fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
@@ -623,8 +613,7 @@ fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
     let old_store =
         Draw::new(seed ^ 0x7374_6f72).percent(OLD_STORE_PERCENT) || is_planted("old_store_unnoticed");
     let mut of_churn = Draw::new(seed ^ 0x6368_726e);
-    let is_wanted = is_planted("forgets_no_volume") || is_planted("keeps_deletions");
-    let churn = (of_churn.percent(CHURN_PERCENT) || is_wanted).then(|| of_churn.bits());
+    let churn = of_churn.percent(CHURN_PERCENT).then(|| of_churn.bits());
     Intrigues { lies, commands, churn, old_disks, old_store }
 }
 

@@ -143,10 +143,6 @@ impl Membership {
         }
     }
 
-    pub(super) fn id(&self) -> BrickId {
-        self.id
-    }
-
     pub(super) fn is_leased(&self, now: Time) -> bool {
         self.lease.is_held(now)
     }
@@ -263,7 +259,6 @@ impl Brick {
             time,
         };
         reply(fx, NodeId::Directory, heartbeat);
-        self.tell_held(fx);
     }
 
     /// Asks gateways to settle writes that have been in doubt for long.
@@ -296,9 +291,6 @@ impl Brick {
             Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time } => {
                 self.membership.time.hear(now, time);
                 self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, *orders, fx);
-            }
-            Message::HeldDone { operation, through, gone } => {
-                self.on_held_done(now, (operation, through), gone, fx);
             }
             Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
             Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),
@@ -339,8 +331,7 @@ impl Brick {
         orders: Orders,
         fx: &mut Vec<BrickEffect>,
     ) {
-        let Orders { families, left, bricks, care, is_slow, streams, run, standing, .. } = orders;
-        let Orders { newest, gone, asks_held, .. } = orders;
+        let Orders { families, left, bricks, care, is_slow, streams, run, standing, newest, gone } = orders;
         if run != self.membership.status.run.number && standing != Standing::Untold {
             return self.counters.count(Counter::AnswerToAnotherRunIgnored);
         }
@@ -365,9 +356,6 @@ impl Brick {
         }
         if version <= self.membership.known || self.membership.learning.is_some() {
             return;
-        }
-        if asks_held {
-            self.held.begin();
         }
         let mut tokens = self.on_deleted(now, &deleted, gone, fx);
         for family in families {
@@ -434,7 +422,7 @@ impl Brick {
     }
 
     /// These branches are no more, and nothing is left of the families that are `gone`, if the directory says so.
-    pub(super) fn on_deleted(
+    fn on_deleted(
         &mut self,
         now: Time,
         deleted: &[VolumeId],

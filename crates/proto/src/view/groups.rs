@@ -237,13 +237,6 @@ impl Groups {
         self.states.values().filter_map(|state| Some(state.active.as_ref()?.volume))
     }
 
-    /// The branches of these families, as far as its views speak of them.
-    pub fn branches_of(&self, families: &BTreeSet<VolumeId>) -> BTreeSet<VolumeId> {
-        let views = self.states.values().filter_map(|state| state.active.as_ref());
-        let views = views.filter(|view| families.contains(&view.volume));
-        views.flat_map(|view| view.lineage.branches().chain([view.volume])).collect()
-    }
-
     /// Whether it has a view of a group.
     pub fn has(&self, group: GroupId) -> bool {
         self.active(group).is_some()

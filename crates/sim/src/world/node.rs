@@ -16,7 +16,6 @@ use core::time::Duration;
 use model::Clock;
 use proto::Counters;
 use proto::client::Client;
-use proto::directory::Directory;
 use proto::gateway::Gateway;
 use proto::seat::heads::Served;
 use std::collections::BTreeSet;
@@ -350,14 +349,6 @@ impl Node {
     pub(crate) fn machine(&self) -> Option<&super::role::Brick> {
         match &self.process.as_ref()?.role {
             Role::Brick(brick, _) => Some(brick),
-            _ => None,
-        }
-    }
-
-    /// The directory's machine, while it runs.
-    pub(crate) fn directory(&self) -> Option<&Directory> {
-        match &self.process.as_ref()?.role {
-            Role::Directory(directory, _) => Some(directory),
             _ => None,
         }
     }
