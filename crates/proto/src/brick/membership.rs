@@ -46,7 +46,7 @@ struct Barred {
 }
 
 /// What a note that found no room is about.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Unnoted {
     Group(GroupId),
     Family(VolumeId),
@@ -108,8 +108,8 @@ pub(super) struct Membership {
     /// The view in force that a note of a group tells of.
     telling: BTreeMap<Token, (GroupId, ViewNumber)>,
     notes: HashMap<Token, Note>,
-    /// What is to be noted with the next heartbeat: again, where that note found no room.
-    unnoted: Vec<(Option<Token>, Unnoted)>,
+    /// What is to be noted with the next heartbeat: again, where these notes of it found no room.
+    unnoted: BTreeMap<Unnoted, BTreeSet<Token>>,
     resolving: BTreeMap<u64, Resolving>,
     serial: u64,
     /// What the directory says of this run, and the heartbeat that it answered with that.
@@ -136,7 +136,7 @@ impl Membership {
             barred: VecDeque::new(),
             telling: BTreeMap::new(),
             notes: HashMap::default(),
-            unnoted: Vec::new(),
+            unnoted: BTreeMap::new(),
             resolving: BTreeMap::new(),
             serial: 0,
             standing: (Time::ZERO, Standing::Waits),
@@ -191,7 +191,12 @@ impl Membership {
 
     /// What is known of a group has changed, and is noted with the next heartbeat.
     pub(super) fn note_later(&mut self, group: GroupId) {
-        self.unnoted.push((None, Unnoted::Group(group)));
+        self.unnoted.entry(Unnoted::Group(group)).or_default();
+    }
+
+    /// A note found no room. It is made once more, however often others ask for what follows it.
+    fn not_noted(&mut self, token: Token, what: Unnoted) {
+        self.unnoted.entry(what).or_default().insert(token);
     }
 
     /// What the directory says of this run.
@@ -228,15 +233,16 @@ impl Brick {
         if let Some(note) = self.membership.time.take_note(now) {
             self.put_note(note, Note::Time, fx);
         }
-        for (failed, what) in core::mem::take(&mut self.membership.unnoted) {
+        for (what, failed) in core::mem::take(&mut self.membership.unnoted) {
             let again = match what {
                 Unnoted::Group(group) => self.note(group, Note::Learned { group }, fx),
                 Unnoted::Family(family) => self.note_family(family, fx),
                 Unnoted::Dropped(group) => self.note_dropped(group, fx),
             };
             if let Some((_, tokens)) = &mut self.membership.learning
-                && failed.is_some_and(|failed| tokens.remove(&failed))
+                && !tokens.is_disjoint(&failed)
             {
+                tokens.retain(|token| !failed.contains(token));
                 tokens.insert(again);
             }
         }
@@ -640,13 +646,13 @@ impl Brick {
             Note::Learned { group } | Note::Fence { group, .. } | Note::Activate { group, .. }
                 if !durable =>
             {
-                self.membership.unnoted.push((Some(token), Unnoted::Group(group)));
+                self.membership.not_noted(token, Unnoted::Group(group));
             }
             Note::Family { family } if !durable => {
-                self.membership.unnoted.push((Some(token), Unnoted::Family(family)))
+                self.membership.not_noted(token, Unnoted::Family(family));
             }
             Note::Dropped { group } if !durable => {
-                self.membership.unnoted.push((Some(token), Unnoted::Dropped(group)));
+                self.membership.not_noted(token, Unnoted::Dropped(group));
             }
             Note::Scrubbed | Note::Disks(_) | Note::Newest | Note::Time if !durable => {}
             Note::Fence { group, number, doubts } => {

@@ -204,7 +204,9 @@ fn on_new_run(
     let behind = before.map_or_else(Vec::new, |record| record.still_behind(&run.journals));
     let former = before.map_or_else(Vec::new, |record| record.former_beside(&run.journals));
     let (number, journals) = (run.number, run.journals.clone());
-    let knew = run.newest_known;
+    // Disks that are not entered yet as old know of groups what they knew when they came, whatever the brick has heard since.
+    let pending = before.filter(|record| record.is_behind).map(|record| record.knew);
+    let knew = pending.map_or(run.newest_known, |knew| knew.min(run.newest_known));
     let found_old = before.map_or(0, |record| record.found_old) + u64::from(is_old);
     let record = RunRecord { number, incarnation, journals, is_behind, behind, former, knew, found_old };
     if is_contested {

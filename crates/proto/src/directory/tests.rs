@@ -470,6 +470,19 @@ fn a_brick_with_other_disks_is_first_left_out_and_then_caught_up() {
     assert_eq!(stage.view().current, Slots(0b111));
 }
 
+/// Found by torture seed 990885: the group counted as one whose blocks the brick lost, and when another member failed it served nobody.
+#[test]
+fn no_volume_begins_on_a_brick_whose_other_disks_are_not_entered_yet() {
+    let mut stage = Stage::new(4);
+    stage.bricks.get_mut(&BrickId(2)).expect("alive").disks = vec![77];
+    stage.run(500);
+    stage.volume("raid1x3", 8);
+    assert!(stage.directory.views().all(|view| view.slot_of(BrickId(2)).is_none()));
+    stage.run(6000);
+    stage.volume_named("later", "raid1x3", 8, 2);
+    assert!(stage.directory.views().any(|view| view.slot_of(BrickId(2)).is_some()), "they are entered");
+}
+
 #[test]
 fn a_brick_that_was_on_its_way_out_when_its_disks_were_exchanged_may_return() {
     let mut stage = Stage::new(3);

@@ -5,7 +5,7 @@ use super::{Command, OPEN_MAX};
 use crate::checkers::{Violation, bounded};
 use crate::faults::Incident;
 use crate::options::VolumePlan;
-use crate::schedule::{By, Whether};
+use crate::schedule::By;
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::Event;
@@ -76,22 +76,18 @@ impl Churn {
 impl World {
     /// The administrator has its turn with idle volumes.
     pub(crate) fn on_churn(&mut self) {
-        let is_busy = self.administrator.open.len() >= OPEN_MAX;
-        let Some(churn) = self.administrator.churn.as_mut().filter(|_| self.faults.are_on()) else { return };
-        let now_ns = self.time.now_ns();
-        match self.turns.take(By::Churn, 0, now_ns, &mut churn.draw) {
-            Whether::Now => {}
-            Whether::In(delay_ns) => return self.later(delay_ns, Event::Churn),
-            Whether::Never => return,
+        let is_mine = self.is_its_turn(By::Churn, Event::Churn, |of| {
+            of.churn.as_mut().map(|of| (&mut of.draw, of.interval_ns))
+        });
+        if !is_mine || self.administrator.open.len() >= OPEN_MAX {
+            return;
         }
-        let delay_ns = churn.draw.below(2 * churn.interval_ns);
-        let delay_ns = self.turns.pause_ns(By::Churn, 0, now_ns, delay_ns);
-        let next = if is_busy { None } else { churn.next(self.workload.plan(0)) };
-        self.later(delay_ns, Event::Churn);
+        let model = self.workload.plan(0);
+        let next = self.administrator.churn.as_mut().and_then(|churn| churn.next(model));
         if let Some((request, idle)) = next {
             self.note(0, &format!("is told by the administrator: {request:?}"));
             let idle = Some(idle);
-            self.give(Command { request, asked_ns: now_ns, volume: 0, idle });
+            self.give(Command { request, asked_ns: self.time.now_ns(), volume: 0, idle });
         }
     }
 
@@ -123,7 +119,9 @@ impl World {
     }
 
     fn rests(&mut self, idle: Idle) {
-        self.administrator.churn.iter_mut().for_each(|churn| churn.at_rest.push(idle.clone()));
+        if let Some(churn) = &mut self.administrator.churn {
+            churn.at_rest.push(idle);
+        }
     }
 
     /// Every brick has forgotten the volumes that are deleted, whatever it missed of their lives.

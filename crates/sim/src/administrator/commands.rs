@@ -10,6 +10,7 @@ use crate::units::SECOND;
 use crate::world::event::Event;
 use crate::world::{Node, World};
 use base::{BrickId, GroupId, NodeId};
+use model::Draw;
 use std::collections::BTreeMap;
 use wire::{AdminError, AdminReply, AdminRequest, GroupView, Message, Packet, VolumeInfo};
 
@@ -30,20 +31,34 @@ impl World {
         }
     }
 
+    /// Whether it is the administrator's turn. The next one is an event `again`, after an interval that is drawn by the pace.
+    pub(super) fn is_its_turn(
+        &mut self,
+        by: By,
+        again: Event,
+        pace: impl FnOnce(&mut Administrator) -> Option<(&mut Draw, u64)>,
+    ) -> bool {
+        let now_ns = self.time.now_ns();
+        let Some((draw, interval_ns)) = pace(&mut self.administrator).filter(|_| self.faults.are_on()) else {
+            return false;
+        };
+        let whether = self.turns.take(by, 0, now_ns, draw);
+        let delay_ns = match whether {
+            Whether::Now => self.turns.pause_ns(by, 0, now_ns, draw.below(2 * interval_ns)),
+            Whether::In(delay_ns) => delay_ns,
+            Whether::Never => return false,
+        };
+        self.later(delay_ns, again);
+        matches!(whether, Whether::Now)
+    }
+
     /// The administrator has its turn.
     pub(crate) fn on_administer(&mut self) {
-        if !self.faults.are_on() {
+        let is_mine =
+            self.is_its_turn(By::Administrator, Event::Administer, |of| Some((&mut of.draw, of.interval_ns)));
+        if !is_mine {
             return;
         }
-        let now_ns = self.time.now_ns();
-        match self.turns.take(By::Administrator, 0, now_ns, &mut self.administrator.draw) {
-            Whether::Now => {}
-            Whether::In(delay_ns) => return self.later(delay_ns, Event::Administer),
-            Whether::Never => return,
-        }
-        let delay_ns = self.administrator.draw.below(2 * self.administrator.interval_ns);
-        let delay_ns = self.turns.pause_ns(By::Administrator, 0, now_ns, delay_ns);
-        self.later(delay_ns, Event::Administer);
         if self.administrator.open.len() >= OPEN_MAX {
             return;
         }

@@ -4,7 +4,7 @@
 use super::OPEN_MAX;
 use crate::faults::Incident;
 use crate::objects::named::BUCKET;
-use crate::schedule::{By, Whether};
+use crate::schedule::By;
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::Event;
@@ -83,19 +83,13 @@ impl Streams {
 impl World {
     /// The administrator has its turn with streams.
     pub(crate) fn on_administer_streams(&mut self) {
-        let is_busy = self.administrator.open.len() >= OPEN_MAX;
-        let Some(streams) = self.administrator.streams.as_mut().filter(|_| self.faults.are_on()) else {
+        let is_mine = self.is_its_turn(By::Streams, Event::AdministerStreams, |of| {
+            of.streams.as_mut().map(|of| (&mut of.draw, of.interval_ns))
+        });
+        if !is_mine {
             return;
-        };
-        let now_ns = self.time.now_ns();
-        match self.turns.take(By::Streams, 0, now_ns, &mut streams.draw) {
-            Whether::Now => {}
-            Whether::In(delay_ns) => return self.later(delay_ns, Event::AdministerStreams),
-            Whether::Never => return,
         }
-        let delay_ns = streams.draw.below(2 * streams.interval_ns);
-        let delay_ns = self.turns.pause_ns(By::Streams, 0, now_ns, delay_ns);
-        self.later(delay_ns, Event::AdministerStreams);
+        let is_busy = self.administrator.open.len() >= OPEN_MAX;
         if !is_busy && let Some((request, volume)) = self.draw_for_streams() {
             self.command(request, volume);
         }
