@@ -92,7 +92,8 @@ pub(super) fn run(global: &Global, args: &Torture) -> Result<ExitCode> {
     for failure in sum.failures.iter_mut().take(FAILURES_SHOWN) {
         failure.trace = leave_trace(failure.seed, &options);
     }
-    let missing = if args.seeds >= rare::SEEDS_MIN { rare::missing(&sum.rare) } else { Vec::new() };
+    let missing =
+        if args.seeds >= rare::SEEDS_MIN { rare::missing(&sum.rare, options.objects) } else { Vec::new() };
     if global.json {
         output::print_json(&sum.json(args, &missing, start.elapsed().as_secs_f64()));
     } else {
