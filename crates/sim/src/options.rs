@@ -8,6 +8,7 @@ use crate::units::{MS, SECOND};
 use base::{ClusterTime, StreamId, VolumeId};
 use core::time::Duration;
 use model::{DiskConfig, Draw};
+use proto::brick::BrickConfig;
 use proto::directory::{DirectoryConfig, Past};
 use proto::fair::{Order, Share, Shares};
 use proto::layout::{Geometry, Layout, placement};
@@ -306,11 +307,17 @@ pub(crate) struct Bounds {
     pub(crate) page_bytes: usize,
     /// What lies behind the directory.
     pub(crate) past: Past,
+    /// So many families a brick names at a time.
+    pub(crate) held_at_once: usize,
 }
 
 impl Bounds {
     /// As they are in every new cluster.
-    pub(crate) const USUAL: Bounds = Bounds { page_bytes: DirectoryConfig::PAGE_BYTES, past: Past::NONE };
+    pub(crate) const USUAL: Bounds = Bounds {
+        page_bytes: DirectoryConfig::PAGE_BYTES,
+        past: Past::NONE,
+        held_at_once: BrickConfig::HELD_AT_ONCE,
+    };
 }
 
 /// What is done beside in a run: each a seed of draws of its own, so that runs without it are as they would be.
@@ -550,8 +557,9 @@ fn draw_clocks(seed: u64, usual: &mut Draw, is_skewed: bool) -> Clocks {
 fn draw_bounds(seed: u64) -> Bounds {
     let mut draw = Draw::new(seed ^ 0x626f_756e);
     let page_bytes = *draw.pick(&[1, 300, 2000, DirectoryConfig::PAGE_BYTES]);
+    let held_at_once = *draw.pick(&[1, 3, BrickConfig::HELD_AT_ONCE]);
     if draw.percent(25) {
-        return Bounds { page_bytes, past: Past::NONE };
+        return Bounds { page_bytes, past: Past::NONE, held_at_once };
     }
     // A little before what is a number of more than 13, 32, 48 bits.
     let mut near = |ends: &[u64]| *draw.pick(ends) - draw.below(40);
@@ -561,9 +569,10 @@ fn draw_bounds(seed: u64) -> Bounds {
         next_group: near(&[1 << 13, 1 << 32, 1 << 48]),
         next_writer: near(&[50, 1 << 14]) as u16,
         deletions: 0,
+        is_numbered: draw.percent(50),
     };
     let deletions = *draw.pick(&[0, 100, 4000]);
-    Bounds { page_bytes, past: Past { deletions, ..past } }
+    Bounds { page_bytes, past: Past { deletions, ..past }, held_at_once }
 }
 
 /// Half of the seeds have few places at their disks, and so requests that wait. Drawn apart from all else.

@@ -344,6 +344,20 @@ pub enum Message {
         /// The time of the cluster; zero from a directory that knows none.
         time: ClusterTime,
     },
+    /// I was away for long: these families I know, from the one on that I was asked for.
+    Held {
+        brick: BrickId,
+        operation: u64,
+        /// In the order of their ids.
+        families: Vec<VolumeId>,
+    },
+    HeldDone {
+        operation: u64,
+        /// The last of those that were named.
+        through: VolumeId,
+        /// Of those the ones of which nothing is left.
+        gone: Vec<VolumeId>,
+    },
     /// The directory lost its disk: what do you know of your groups?
     Recount,
     /// All that a brick knows.
@@ -532,6 +546,7 @@ impl Message {
             | Message::Fragment { .. }
             | Message::DropVersions { .. } => Version(OBJECTS),
             Message::CheckFragment { .. } => Version(RESTORED),
+            Message::Held { .. } | Message::HeldDone { .. } => Version(20),
             Message::Index { request, .. } => request.since(),
             Message::IndexDone { .. } | Message::GetBricks { .. } | Message::Bricks { .. } => Version(NAMES),
             Message::Admin { request, .. } => request.since(),
@@ -789,6 +804,8 @@ wire_enum!(Message {
     33 => Unlock { holders },
     34 => AreDecided { operation, group, view, writes },
     35 => AreDecidedDone { operation, undecided },
+    36 => Held { brick, operation, families },
+    37 => HeldDone { operation, through, gone },
     50 => PutFragment { operation, fragment, service; since 20: is_new },
     51 => FragmentPut { operation, outcome, wait },
     52 => GetFragment { operation, fragment, blocks, service },

@@ -7,6 +7,7 @@
 //!   which numbers it writes; [`time`] keeps the cluster's time, from which they draw stamps; [`waiting`] keeps commands that
 //!   wait.
 //! - [`age`] says whether the store is as new as what bricks know.
+//! - [`deletions`] says what is forgotten of what was deleted.
 //! - [`runs`] says which process of a brick counts, and whether its disks hold what was promised.
 //! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
@@ -25,6 +26,7 @@ mod buckets;
 mod change;
 mod cluster;
 mod cut;
+mod deletions;
 mod desk;
 mod event;
 mod gateways;
@@ -135,6 +137,12 @@ impl Directory {
     /// The version of the map, also where it is not stored yet.
     pub fn version(&self) -> u64 {
         self.desk.cluster.records.counts.version
+    }
+
+    /// How many deletions it remembers of those that it will forget.
+    pub fn deletions(&self) -> usize {
+        let records = &self.desk.cluster.records;
+        records.deleted.values().filter(|id| **id >= records.forgotten.counts_from).count()
     }
 
     /// How far the journals of a brick's disks are, as far as it was heard of.
@@ -295,6 +303,13 @@ impl Directory {
             Message::QueryDone { operation, fate: Ok(fate) } => {
                 views.on_record(cluster, now, (from, operation, fate), fx);
             }
+            // It names them again with its next heartbeat.
+            Message::Held { .. } if cluster.holds_still(now) => {}
+            Message::Held { operation, families, .. } => {
+                let Some(through) = families.last().copied() else { return };
+                let gone = deletions::gone(cluster, &families);
+                send(fx, NodeId::Brick(from), Message::HeldDone { operation, through, gone });
+            }
             Message::Doubtful { writes } => views.settle_doubts(cluster, now, from, &writes, fx),
             Message::Activated { group, number } => {
                 views.advance(cluster, now, group, fx, |change| change.on_activated(from, number))
@@ -426,6 +441,7 @@ impl Machine for Directory {
         self.desk.cluster.gateways.forget_silent(now);
         self.desk.cluster.note_time(now, fx);
         runs::keep(&mut self.desk.cluster, now, fx);
+        deletions::keep(&mut self.desk.cluster, now, fx);
         let Desk { cluster, views, members, slow, .. } = &mut self.desk;
         slow.keep(cluster, now, fx);
         members.keep(cluster, views, now, fx);

@@ -16,11 +16,14 @@ pub struct Past {
     pub next_writer: u16,
     /// So many volumes were deleted last.
     pub deletions: u64,
+    /// Whether ids have been known as deleted by their numbers from the first one on.
+    pub is_numbered: bool,
 }
 
 impl Past {
     /// A new cluster.
-    pub const NONE: Past = Past { version: 1, next_volume: 1, next_group: 1, next_writer: 1, deletions: 0 };
+    pub const NONE: Past =
+        Past { version: 1, next_volume: 1, next_group: 1, next_writer: 1, deletions: 0, is_numbered: false };
 
     /// What the directory's store holds.
     pub fn contents(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -31,8 +34,10 @@ impl Past {
         records.counts.next_writer = self.next_writer;
         let deleted = (1..=self.deletions).map(|n| (self.version - n, VolumeId(self.next_volume - n)));
         records.deleted = deleted.collect();
+        records.forgotten.counts_from = VolumeId(1);
         let puts = records.deleted.keys().map(|version| records.put_deleted(*version));
-        let puts = puts.chain([records.put_counts()]);
+        let forgotten = self.is_numbered.then(|| records.put_forgotten());
+        let puts = puts.chain([records.put_counts()]).chain(forgotten);
         puts.filter_map(|(key, value)| Some((key, value?))).collect()
     }
 }

@@ -118,6 +118,15 @@ pub(super) struct Counts {
     pub(super) recent: Vec<u64>,
 }
 
+/// What is not remembered of deletions any more ([`super::deletions`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ForgottenRecord {
+    /// Deletions up to this version of the map may be forgotten.
+    pub(super) version: u64,
+    /// From this id on one that names nothing was deleted.
+    pub(super) counts_from: VolumeId,
+}
+
 /// A stream that was made, or one that every cluster has and that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StreamRecord {
@@ -194,6 +203,7 @@ wire_struct!(RunRecord { number, incarnation, journals, is_behind, behind, forme
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
+wire_struct!(ForgottenRecord { version, counts_from });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
 
 /// As in stores of before bricks were known to stand still; that one does follows.
@@ -311,6 +321,9 @@ pub(super) struct Records {
     pub(super) groups: Table<GroupIndex>,
     /// Deleted volumes and branches, by the version at which they were.
     pub(super) deleted: BTreeMap<u64, VolumeId>,
+    pub(super) forgotten: ForgottenRecord,
+    /// Whether that was stored ever.
+    pub(super) forgotten_is_kept: bool,
     pub(super) counts: Counts,
     /// How bricks look after their blocks.
     pub(super) care: CareRecord,
@@ -324,6 +337,7 @@ pub(super) struct Records {
 }
 
 const COUNTS_KEY: &[u8] = b"m";
+const FORGOTTEN_KEY: &[u8] = b"y";
 const CARE_KEY: &[u8] = b"o";
 const FORMER_CARE_KEY: &[u8] = b"c";
 const REFUSALS_KEY: &[u8] = b"x";
@@ -357,6 +371,8 @@ impl Records {
             families: Table::default(),
             groups: Table::default(),
             deleted: BTreeMap::new(),
+            forgotten: ForgottenRecord { version: 0, counts_from: VolumeId(0) },
+            forgotten_is_kept: false,
             counts,
             care: CareRecord::default(),
             streams: BTreeMap::new(),
@@ -369,6 +385,9 @@ impl Records {
             records
                 .take_in(key, value)
                 .map_err(|why| format!("the directory's record {key:02x?} is corrupt: {why}"))?;
+        }
+        if !records.forgotten_is_kept {
+            records.forgotten.counts_from = VolumeId(records.counts.next_volume);
         }
         Ok(records)
     }
@@ -444,6 +463,7 @@ impl Records {
             b'f' => self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?),
             b'g' => self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?),
             b'd' => drop(self.deleted.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'y' => (self.forgotten, self.forgotten_is_kept) = (Wire::from_bytes(value)?, true),
             b'm' => self.counts = Wire::from_bytes(value)?,
             b'o' => self.care = Wire::from_bytes(value)?,
             b'c' => self.care = CareRecord::all_of(Wire::from_bytes(value)?),
@@ -519,6 +539,11 @@ impl Records {
     /// The put that makes a deletion durable.
     pub(super) fn put_deleted(&self, version: u64) -> Put {
         (key(b'd', &version), self.deleted.get(&version).map(Wire::to_bytes))
+    }
+
+    /// The put that makes durable what is forgotten of deletions.
+    pub(super) fn put_forgotten(&self) -> Put {
+        (FORGOTTEN_KEY.to_vec(), Some(self.forgotten.to_bytes()))
     }
 
     /// The put that makes the counters durable.
