@@ -21,6 +21,8 @@ pub enum Plant {
     ForgetsNoVolume,
     /// A brick that missed a deletion keeps what it has of the branch.
     KeepsBranches,
+    /// A number is lent again as soon as its turn comes.
+    LendsTwice,
     /// A member takes a write whatever stamps are there.
     TimestampCheckOff,
     /// A gateway whose write was refused for a later stamp draws stamps as before.
@@ -74,6 +76,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::KeepsDeletions) => &KeepsDeletions,
         Some(Plant::ForgetsNoVolume) => &ForgetsNoVolume,
         Some(Plant::KeepsBranches) => &KeepsBranches,
+        Some(Plant::LendsTwice) => &LendsTwice,
         Some(Plant::TimestampCheckOff) => &TimestampCheckOff,
         Some(Plant::LaterStampsUnseen) => &LaterStampsUnseen,
         Some(Plant::ResyncSkipsABlock) => &ResyncSkipsABlock,
@@ -152,6 +155,15 @@ struct ForgetsNoVolume;
 impl Rules for ForgetsNoVolume {
     fn forgets(&self, _is_gone: bool) -> bool {
         false
+    }
+}
+
+#[derive(Debug)]
+struct LendsTwice;
+
+impl Rules for LendsTwice {
+    fn lends(&self, _is_free: bool) -> bool {
+        true
     }
 }
 

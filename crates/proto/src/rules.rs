@@ -48,6 +48,11 @@ pub trait Rules: Debug + Sync {
         is_left_out
     }
 
+    /// Whether a number may be lent, by whether nobody may draw stamps under it.
+    fn lends(&self, is_free: bool) -> bool {
+        is_free
+    }
+
     /// What a member answers a write, by what the stamps that are there say of it.
     fn verdict(&self, by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
         by_stamps

@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 28] = [
+pub const NAMES: [&str; 29] = [
     "fencing_off",
     "old_store_unnoticed",
     "old_disk_unnoticed",
@@ -10,6 +10,7 @@ pub const NAMES: [&str; 28] = [
     "keeps_deletions",
     "forgets_no_volume",
     "keeps_branches",
+    "lends_twice",
     "checksum_on_read_off",
     "journal_sync_off",
     "timestamp_check_off",
@@ -58,6 +59,7 @@ mod planted {
             "keeps_deletions" => Plant::KeepsDeletions,
             "forgets_no_volume" => Plant::ForgetsNoVolume,
             "keeps_branches" => Plant::KeepsBranches,
+            "lends_twice" => Plant::LendsTwice,
             "timestamp_check_off" => Plant::TimestampCheckOff,
             "later_stamps_unseen" => Plant::LaterStampsUnseen,
             "resync_skips_a_block" => Plant::ResyncSkipsABlock,

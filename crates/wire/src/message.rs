@@ -12,8 +12,8 @@ use crate::{
     Wire, WriteId, Writer, wire_enum, wire_struct,
 };
 use base::{
-    BrickId, ClusterTime, GatewayId, GroupId, ObjectVersion, Payload, RequestId, Stamp, Time, ViewNumber,
-    VolumeId,
+    BrickId, ClusterTime, GatewayId, GroupId, Loan, ObjectVersion, Payload, RequestId, Stamp, Time,
+    ViewNumber, VolumeId,
 };
 
 /// A message and the bytes that go with it (none, for most).
@@ -438,11 +438,13 @@ pub enum Message {
         /// The volumes that clients have open there.
         opened: Vec<OpenCount>,
     },
-    /// Numbers `first_writer..first_writer + writers` are the gateway's; one that wants none is told a number that there is not.
+    /// Numbers `first_writer..first_writer + writers` are lent to the gateway; one that wants none is told a number that there is not.
     Registered {
         first_writer: u16,
         /// The time of the cluster; zero from a directory that knows none.
         time: ClusterTime,
+        /// For which times the numbers are lent; none where they are lent without an end.
+        loan: Option<Loan>,
     },
     /// Tell me of this volume, and keep telling me when it changes.
     OpenVolume {
@@ -816,7 +818,7 @@ wire_enum!(Message {
         gateway, address, writers, held;
         since 9: beside; since 11: speaks; since 20: time, sent, name, opened
     },
-    41 => Registered { first_writer; since 20: time },
+    41 => Registered { first_writer; since 20: time, loan },
     42 => OpenVolume { operation, name },
     43 => VolumeOpened { operation, map },
     44 => GetView { group },

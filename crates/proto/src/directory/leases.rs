@@ -191,6 +191,7 @@ mod tests {
         index: IndexConfig::USUAL,
         first_time: base::ClusterTime::FIRST,
         page_bytes: DirectoryConfig::PAGE_BYTES,
+        shortest_loan: DirectoryConfig::SHORTEST_LOAN,
         anyone_administers: false,
     };
 

@@ -34,6 +34,7 @@ mod heartbeat;
 mod index;
 mod indices;
 mod leases;
+mod loans;
 mod members;
 mod names;
 mod news;
@@ -67,7 +68,7 @@ use cluster::{Cluster, TICK, answer};
 use core::time::Duration;
 use desk::Desk;
 use event::send;
-use gateways::{Heard, Registration};
+use gateways::Registration;
 use heartbeat::{Heartbeat, on_heartbeat};
 use index::Objects;
 use members::Members;
@@ -319,24 +320,13 @@ impl Directory {
     }
 
     fn on_register(&mut self, now: Time, said: Registration, fx: &mut Vec<DirectoryEffect>) {
-        let gateway = said.gateway;
-        match self.desk.cluster.gateways.hear(now, said) {
-            Heard::Known(first_writer) => self.desk.cluster.tell_registered(now, gateway, first_writer, fx),
-            Heard::Waits => {}
-            // It asks again. What is begun now would have to be kept until the store works, and an old store would give numbers
-            // that are given already.
-            Heard::New(_) if self.desk.cluster.store.is_failing() || self.desk.cluster.holds_still(now) => {}
-            Heard::New(said) => {
-                let next_writer = self.desk.cluster.records.counts.next_writer;
-                let Some(run) = self.desk.cluster.gateways.enter(now, said, next_writer) else {
-                    return self.desk.cluster.counters.count(Counter::GatewayWaitsForANumber);
-                };
-                self.desk.cluster.records.counts.next_writer = run.next_writer;
-                // A store from before must be known as old: it would give the same numbers again.
-                self.desk.cluster.records.bump();
-                let put = self.desk.cluster.records.put_counts();
-                self.desk.cluster.put(vec![put], vec![After::Registered(gateway)], fx);
-            }
+        let (cluster, gateway) = (&mut self.desk.cluster, said.gateway);
+        let lent = cluster.gateways.hear(now, &said);
+        if said.writers == 0 || lent.is_some() {
+            cluster.tell_registered(now, gateway, lent, fx);
+        }
+        if said.writers > 0 {
+            cluster.lend(now, &said, fx);
         }
     }
 
@@ -352,9 +342,9 @@ impl Directory {
         for after in self.desk.cluster.store.on_stored(now, token, result, fx) {
             match after {
                 After::Answer(asker, result) => answer(fx, asker, result),
-                After::Registered(gateway) => {
-                    if let Some(first_writer) = self.desk.cluster.gateways.on_stored(gateway) {
-                        self.desk.cluster.tell_registered(now, gateway, Some(first_writer), fx);
+                After::Lent(gateway, first, loan) => {
+                    if self.desk.cluster.gateways.on_stored(gateway, (first, loan)) {
+                        self.desk.cluster.tell_registered(now, gateway, Some((first, loan)), fx);
                     }
                 }
                 After::Change(group, number) => {

@@ -10,7 +10,7 @@
 use super::event::Put;
 use super::indices::{FamilyIndex, GroupIndex, VolumeIndex};
 use super::table::Table;
-use base::{BrickId, ClusterTime, GroupId, StreamId, Time, ViewNumber, VolumeId};
+use base::{BrickId, ClusterTime, GatewayId, GroupId, Loan, StreamId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{
     AdminError, BrickStatus, Care, DecodeError, GroupView, JournalReport, Lineage, Reader, Slots, StreamInfo,
@@ -127,6 +127,15 @@ pub(super) struct ForgottenRecord {
     pub(super) counts_from: VolumeId,
 }
 
+/// A number of stamps that is lent, or a run of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LoanRecord {
+    pub(super) gateway: GatewayId,
+    /// How many numbers.
+    pub(super) count: u16,
+    pub(super) loan: Loan,
+}
+
 /// A stream that was made, or one that every cluster has and that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StreamRecord {
@@ -204,6 +213,7 @@ wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
 wire_struct!(ForgottenRecord { version, counts_from });
+wire_struct!(LoanRecord { gateway, count, loan });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
 
 /// As in stores of before bricks were known to stand still; that one does follows.
@@ -325,6 +335,8 @@ pub(super) struct Records {
     /// Whether that was stored ever.
     pub(super) forgotten_is_kept: bool,
     pub(super) counts: Counts,
+    /// What is lent of the numbers of stamps, by the first number.
+    pub(super) loans: BTreeMap<u16, LoanRecord>,
     /// How bricks look after their blocks.
     pub(super) care: CareRecord,
     pub(super) streams: BTreeMap<StreamId, StreamRecord>,
@@ -374,6 +386,7 @@ impl Records {
             forgotten: ForgottenRecord { version: 0, counts_from: VolumeId(0) },
             forgotten_is_kept: false,
             counts,
+            loans: BTreeMap::new(),
             care: CareRecord::default(),
             streams: BTreeMap::new(),
             of_streams: StreamsRecord::default(),
@@ -464,6 +477,7 @@ impl Records {
             b'g' => self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?),
             b'd' => drop(self.deleted.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'y' => (self.forgotten, self.forgotten_is_kept) = (Wire::from_bytes(value)?, true),
+            b'w' => drop(self.loans.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'm' => self.counts = Wire::from_bytes(value)?,
             b'o' => self.care = Wire::from_bytes(value)?,
             b'c' => self.care = CareRecord::all_of(Wire::from_bytes(value)?),
@@ -544,6 +558,11 @@ impl Records {
     /// The put that makes durable what is forgotten of deletions.
     pub(super) fn put_forgotten(&self) -> Put {
         (FORGOTTEN_KEY.to_vec(), Some(self.forgotten.to_bytes()))
+    }
+
+    /// The put that makes durable what is lent from a number on.
+    pub(super) fn put_loan(&self, first: u16) -> Put {
+        (key(b'w', &first), self.loans.get(&first).map(Wire::to_bytes))
     }
 
     /// The put that makes the counters durable.

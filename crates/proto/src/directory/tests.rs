@@ -5,6 +5,7 @@ mod briefing;
 mod deletions;
 mod forget;
 mod gateways;
+mod loans;
 mod news;
 mod placement;
 mod runs;
