@@ -71,11 +71,17 @@ macro_rules! choices {
         impl $crate::Wire for $name {
             fn encode(&self, out: &mut $crate::Writer<'_>) {
                 let choice = *self;
-                $(let choice = $known_to(out, choice);)?
+                $(let choice = $known_to(out.version(), choice);)?
                 out.push(choice.code());
             }
             fn decode(reader: &mut $crate::Reader<'_>) -> Result<$name, $crate::DecodeError> {
-                $name::of_code(<u8 as $crate::Wire>::decode(reader)?)
+                let code = <u8 as $crate::Wire>::decode(reader)?;
+                let choice = $name::of_code(code)?;
+                // Whoever speaks an older version knows no later choice.
+                $(if $known_to(reader.version(), choice) != choice {
+                    return Err($crate::DecodeError::UnknownTag { what: $what, tag: code });
+                })?
+                Ok(choice)
             }
         }
     };

@@ -49,6 +49,11 @@ impl<'a> Reader<'a> {
         Reader { bytes, version }
     }
 
+    /// The version of whoever wrote the bytes.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
     /// Whether fields are there that came with `version`.
     pub fn knows(&self, version: u32) -> bool {
         self.version.0 >= version
@@ -90,6 +95,11 @@ impl<'a> Writer<'a> {
     /// Behind what `bytes` hold.
     pub fn of(version: Version, bytes: &'a mut Vec<u8>) -> Writer<'a> {
         Writer { bytes, version }
+    }
+
+    /// The version of the reader.
+    pub fn version(&self) -> Version {
+        self.version
     }
 
     /// Whether the reader knows fields that came with `version`.

@@ -532,7 +532,7 @@ impl Wire for VolumeInfo {
         self.origin.encode(out);
         let has_timeout = self.io_timeout != IoTimeout::DEFAULT;
         let is_extended = out.knows(4) && self.is_extended();
-        let policy = if is_extended { EXTENDED } else { known_to(out, self.read_policy).code() };
+        let policy = if is_extended { EXTENDED } else { known_to(out.version(), self.read_policy).code() };
         out.push(u8::from(self.is_snapshot) | policy << 1 | u8::from(has_timeout) << 7);
         if has_timeout {
             self.io_timeout.encode(out);
@@ -562,13 +562,19 @@ impl Wire for VolumeInfo {
             info.io_timeout = IoTimeout::decode(reader)?;
         }
         match (last & 0x7f) >> 1 {
-            EXTENDED => {
+            EXTENDED if reader.knows(4) => {
                 info.read_policy = Wire::decode(reader)?;
                 info.protocol = Wire::decode(reader)?;
                 info.placement = Wire::decode(reader)?;
                 info.stream = Wire::decode(reader)?;
             }
-            policy => info.read_policy = ReadPolicy::of_code(policy)?,
+            policy => {
+                info.read_policy = ReadPolicy::of_code(policy)?;
+                // Whoever speaks an older version knows no later one.
+                if known_to(reader.version(), info.read_policy) != info.read_policy {
+                    return Err(DecodeError::UnknownTag { what: "read policy", tag: policy });
+                }
+            }
         }
         Ok(info)
     }

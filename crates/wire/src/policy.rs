@@ -1,7 +1,7 @@
 //! The names of read policies, as operators and messages say them. What each does is in `proto::distribute`, where
 //! `policies` lists them.
 
-use crate::{Writer, choices};
+use crate::{Version, choices};
 
 choices! {
     /// Who serves a read, among the members that could.
@@ -45,13 +45,13 @@ impl ReadPolicy {
 }
 
 /// The policy itself, or the nearest one that a reader of the release before knows.
-pub(crate) fn known_to(out: &Writer<'_>, policy: ReadPolicy) -> ReadPolicy {
+pub(crate) fn known_to(version: Version, policy: ReadPolicy) -> ReadPolicy {
     match policy {
-        ReadPolicy::Quickest | ReadPolicy::Usual if !out.knows(4) => ReadPolicy::Claim,
+        ReadPolicy::Quickest | ReadPolicy::Usual if version < Version(4) => ReadPolicy::Claim,
         ReadPolicy::Online | ReadPolicy::MaxFlowConservative | ReadPolicy::MaxFlowAdaptive
-            if !out.knows(7) =>
+            if version < Version(7) =>
         {
-            if out.knows(4) {
+            if version >= Version(4) {
                 ReadPolicy::Quickest
             } else {
                 ReadPolicy::Claim
@@ -64,7 +64,19 @@ pub(crate) fn known_to(out: &Writer<'_>, policy: ReadPolicy) -> ReadPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Wire;
+    use crate::{Reader, Wire};
+
+    /// Found by the fuzzer of messages: such a choice came back as another one.
+    #[test]
+    fn who_speaks_an_older_version_names_no_policy_that_it_does_not_know() {
+        for version in [Version::OLDEST, Version(6), Version::CURRENT] {
+            for policy in ReadPolicy::ALL {
+                let decoded = ReadPolicy::decode(&mut Reader::of(version, &policy.to_bytes()));
+                let is_known = known_to(version, policy) == policy;
+                assert_eq!(decoded.ok(), is_known.then_some(policy), "{policy} in {version:?}");
+            }
+        }
+    }
 
     #[test]
     fn names_and_numbers_are_of_one_policy_each() {

@@ -369,8 +369,8 @@ impl Placement {
 }
 
 /// The rule itself, or what a reader that knows no rules takes all for.
-fn known_to(out: &Writer<'_>, placement: Placement) -> Placement {
-    if out.knows(RULES) { placement } else { Placement::Hashed }
+fn known_to(version: Version, placement: Placement) -> Placement {
+    if version >= Version(RULES) { placement } else { Placement::Hashed }
 }
 
 #[cfg(test)]
