@@ -124,8 +124,6 @@ pub struct Orders {
     pub newest: u64,
     /// Of what is deleted the ids that name no family any more: it forgets all groups of a family of that id.
     pub gone: Vec<VolumeId>,
-    /// Deletions that it has not heard of are forgotten: it is to say which families it knows.
-    pub asks_held: bool,
 }
 
 /// What the directory says to one run of a brick's process: a brick serves nothing of what it recovered before it knows.
@@ -443,7 +441,7 @@ impl OpenCount {
 }
 
 /// The cluster at a glance.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterStatus {
     pub bricks: Vec<BrickEntry>,
     /// Gateways heard of lately.
@@ -457,20 +455,6 @@ pub struct ClusterStatus {
     pub warnings: Vec<String>,
     /// The directory's own store fails: nothing can be made or changed.
     pub store: Option<StoreFailure>,
-    /// With which volume the next page begins, where a page was asked for and is not the last one.
-    pub next: Option<VolumeId>,
-}
-
-impl ClusterStatus {
-    /// Takes in the first page, or the one that follows. Says with which volume the next one begins.
-    pub fn take_page(&mut self, mut page: ClusterStatus) -> Option<VolumeId> {
-        let next = page.next.take();
-        match self.volumes.is_empty() {
-            true => *self = page,
-            false => self.volumes.extend(page.volumes),
-        }
-        next
-    }
 }
 
 /// The directory's own store cannot be written. The directory tries again by itself.
@@ -582,7 +566,7 @@ impl Wire for VolumeInfo {
 
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active; since 20: is_bare });
-wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone, asks_held });
+wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone });
 wire_enum!(Standing { 0 => Untold, 1 => Waits, 2 => Stands { incarnation, behind }, 3 => Ousted { by } });
 wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known });
 wire_struct!(JournalReport { disk, found, durable });
@@ -641,7 +625,7 @@ wire_struct!(BrickEntry {
 });
 wire_struct!(GatewayStatus { id, address, silent_ms; since 9: beside; since 20: name, opened });
 wire_struct!(OpenCount { volume, users });
-wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store; since 20: next });
+wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store });
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus {
     volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for, lost

@@ -261,7 +261,6 @@ mod tests {
                 care,
                 warnings,
                 store: None,
-                next: None,
             },
             4,
             true,

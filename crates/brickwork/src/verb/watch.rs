@@ -323,7 +323,6 @@ mod tests {
             care: wire::Care::default(),
             warnings: Vec::new(),
             store: None,
-            next: None,
         }
     }
 

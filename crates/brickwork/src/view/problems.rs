@@ -313,7 +313,6 @@ mod tests {
             care: wire::Care::default(),
             warnings: Vec::new(),
             store: None,
-            next: None,
         }
     }
 

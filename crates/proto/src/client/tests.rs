@@ -40,7 +40,6 @@ impl Play {
             care: Care::default(),
             warnings: Vec::new(),
             store: None,
-            next: None,
         };
         play.step(ClientEvent::Up(NodeId::Gateway(OWN)));
         let result = Ok(AdminReply::Status(Box::new(status)));

@@ -8,7 +8,7 @@ use super::{GatewayConfig, GatewayEffect, Serves, send};
 use crate::counters::Counter;
 use crate::layout::{Geometry, Layout};
 use crate::netraid::coordinator::Coordinator;
-use base::{ClusterTime, Loan, NodeId, StampClock, Time, VolumeId};
+use base::{ClusterClock, ClusterTime, NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{AdminError, AdminReply, AdminRequest, DataPath, Message, Version, VolumeInfo, VolumeMap};
@@ -44,10 +44,7 @@ pub(super) struct Metadata {
     serial: u64,
     opening: BTreeMap<String, Vec<Waiter>>,
     questions: BTreeMap<u64, String>,
-    /// Sessions that wait for the list of all volumes, under which number its next page is asked for, and what came of it.
     listing: Vec<u64>,
-    list_asked: u64,
-    listed: Vec<VolumeInfo>,
     pub(super) users: Users,
     pub(super) volumes: BTreeMap<VolumeId, OpenVolume>,
 }
@@ -64,8 +61,6 @@ impl Metadata {
             opening: BTreeMap::new(),
             questions: BTreeMap::new(),
             listing: Vec::new(),
-            list_asked: 0,
-            listed: Vec::new(),
             users: Users::default(),
             volumes: BTreeMap::new(),
         }
@@ -110,35 +105,8 @@ impl Metadata {
 
     fn ask_for_list(&mut self, fx: &mut Vec<GatewayEffect>) {
         self.serial += 1;
-        self.list_asked = self.serial;
-        let request = AdminRequest::ListVolumes { from: Some(self.list_from()) };
+        let request = AdminRequest::ListVolumes;
         send(fx, NodeId::Directory, Message::Admin { operation: self.serial, request });
-    }
-
-    /// With which volume the next page of the list begins.
-    fn list_from(&self) -> VolumeId {
-        self.listed.last().map_or(VolumeId(0), |last| VolumeId(last.id.0 + 1))
-    }
-
-    /// A page of the list of all volumes, or why there is none.
-    fn on_listed(&mut self, result: Result<Vec<VolumeInfo>, AdminError>, fx: &mut Vec<GatewayEffect>) {
-        let volumes = match result {
-            Ok(page) => {
-                let from = self.list_from();
-                // Directories of earlier releases have no pages: they answer with all, whatever is asked.
-                let is_all = page.first().is_none_or(|first| first.id < from);
-                if !is_all {
-                    self.listed.extend(page);
-                    return self.ask_for_list(fx);
-                }
-                Ok(core::mem::take(&mut self.listed))
-            }
-            Err(error) => Err(error),
-        };
-        self.listed.clear();
-        for session in core::mem::take(&mut self.listing) {
-            fx.push(GatewayEffect::Listed { session, volumes: volumes.clone() });
-        }
     }
 
     /// Asks for the views that turned out to be old, a few times a second at most.
@@ -300,13 +268,12 @@ impl super::Gateway {
             Message::IndexDone { .. } | Message::Bricks { .. } => {
                 self.objects.on_directory(coordinator.now(), message, fx);
             }
-            Message::Registered { first_writer, time, loan } if first_writer < StampClock::WRITERS => {
-                let is_new = metadata.held.replace(first_writer) != Some(first_writer);
-                let loan = loan.unwrap_or(Loan::UNBOUNDED);
-                coordinator.lend(time_of(coordinator.now(), time), first_writer, loan);
-                if is_new {
-                    metadata.next = coordinator.now();
-                }
+            Message::Registered { first_writer, time }
+                if metadata.held.is_none() && first_writer < StampClock::WRITERS =>
+            {
+                metadata.held = Some(first_writer);
+                coordinator.register(StampClock::new(first_writer, clock_of(coordinator.now(), time)));
+                metadata.next = coordinator.now();
             }
             Message::Registered { time, .. } if time.is_valid() => coordinator.hear_time(time),
             Message::VolumeOpened { operation, map } => {
@@ -335,19 +302,25 @@ impl super::Gateway {
                 coordinator.on_views(views);
                 self.requests.keep_time(metadata);
             }
-            Message::AdminDone { operation, result } if operation == metadata.list_asked => match result {
-                Ok(AdminReply::Volumes(volumes)) => metadata.on_listed(Ok(volumes), fx),
-                Ok(_) => {}
-                Err(error) => metadata.on_listed(Err(error), fx),
-            },
+            Message::AdminDone { result, .. } => {
+                let volumes = match result {
+                    Ok(AdminReply::Volumes(volumes)) => Ok(volumes),
+                    Ok(_) => return,
+                    Err(error) => Err(error),
+                };
+                for session in core::mem::take(&mut metadata.listing) {
+                    fx.push(GatewayEffect::Listed { session, volumes: volumes.clone() });
+                }
+            }
             _ => {}
         }
     }
 }
 
 /// A directory of before there was a time of the cluster tells none: then stamps go on from those of its gateways.
-fn time_of(now: Time, told: ClusterTime) -> ClusterTime {
-    if told.is_valid() { told } else { ClusterTime::of_earlier_builds(now) }
+fn clock_of(now: Time, told: ClusterTime) -> ClusterClock {
+    let time = if told.is_valid() { told } else { ClusterTime::of_earlier_builds(now) };
+    ClusterClock::new(now, time)
 }
 
 fn left_to_its_client(volume: &VolumeInfo) -> AdminError {

@@ -126,9 +126,7 @@ impl World {
 
     /// Every brick has forgotten the volumes that are deleted, whatever it missed of their lives.
     pub(crate) fn deletions_are_known(&mut self) -> Result<(), Violation> {
-        let AdminReply::Volumes(volumes) =
-            self.administer(vec![AdminRequest::ListVolumes { from: None }])?.remove(0)
-        else {
+        let AdminReply::Volumes(volumes) = self.administer(vec![AdminRequest::ListVolumes])?.remove(0) else {
             return Ok(());
         };
         let there: BTreeSet<VolumeId> = volumes.iter().map(|volume| volume.family).collect();
@@ -138,16 +136,6 @@ impl World {
             let what = format!("deleted volumes of which {node} still holds what it knew ({gone:?})");
             bounded::check(&what, gone.len(), 0)?;
         }
-        let Some(directory) = self.nodes.iter().find_map(|node| node.directory()) else { return Ok(()) };
-        let views = directory.views();
-        let named: BTreeSet<VolumeId> =
-            views.flat_map(|view| view.lineage.branches().chain([view.volume])).collect();
-        for node in self.nodes.iter() {
-            let unnamed: BTreeSet<VolumeId> = node.branches().difference(&named).copied().collect();
-            let what = format!("branches on disks of {} of which no view speaks ({unnamed:?})", node.id());
-            bounded::check(&what, unnamed.len(), 0)?;
-        }
-        let kept = directory.deletions();
-        bounded::check("deletions that the directory remembers though all bricks know them", kept, 0)
+        Ok(())
     }
 }

@@ -11,7 +11,6 @@ pub mod evicted;
 pub(crate) mod failover;
 pub mod linearizable;
 pub mod live;
-pub(crate) mod loans;
 pub mod once;
 pub mod progress;
 pub mod redundancy;

@@ -4,16 +4,16 @@ use super::*;
 use base::GroupId;
 
 /// What a brick is told.
-pub(super) struct Told {
+struct Told {
     version: u64,
     lease_ns: u64,
     deleted: Vec<VolumeId>,
-    pub(super) orders: wire::Orders,
+    orders: wire::Orders,
 }
 
 impl Stage {
     /// The answer to a heartbeat of a brick that knows the map as it was at a version.
-    pub(super) fn brief(&mut self, brick: BrickId, known: u64) -> Told {
+    fn brief(&mut self, brick: BrickId, known: u64) -> Told {
         let heartbeat = Message::Heartbeat {
             brick,
             sent: self.now,

@@ -56,13 +56,10 @@ impl Writer {
         Writer { stamp, ..Writer::default() }
     }
 
-    /// Begins an attempt, under a stamp that is later than all that this gateway has seen; if it may draw one.
-    #[must_use]
-    pub(crate) fn begin(&mut self, stamps: &mut Stamps, now: Time) -> bool {
-        let drawn = stamps.begin_write(now, self.stamp);
-        self.stamp = drawn.unwrap_or_default();
+    /// Begins an attempt, under a stamp that is later than all that this gateway has seen.
+    pub(crate) fn begin(&mut self, stamps: &mut Stamps, now: Time) {
+        self.stamp = stamps.begin_write(now, self.stamp);
         self.busy = None;
-        drawn.is_some()
     }
 
     /// The stamp of the present attempt.
