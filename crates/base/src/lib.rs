@@ -28,7 +28,7 @@ pub use id::{
 pub use machine::{Depth, Machine};
 pub use mechanics::{Access, Device, Mechanics, Position, SECTOR_BYTES};
 pub use payload::Payload;
-pub use stamp::{Stamp, StampClock};
+pub use stamp::{Loan, Stamp, StampClock};
 pub use time::Time;
 
 /// Seeded randomness. It enters a pure crate once, as a seed; the same seed draws the same numbers everywhere.

@@ -143,6 +143,7 @@ base::named! {
         WriteRefusedForAnotherUnderWay: "write refused since another was under way",
         WriteRefusedForEver: "write refused for ever",
         WriteToAFrozenBranchRefused: "write to a frozen branch refused",
+        WriteWaitedForALoan: "write waited for its gateway's number to be lent for longer",
         WriteWaitedBehindAnUndecidedOne: "write waited behind an undecided one",
         WriteWentAheadAsItsFateWasAsked: "write went ahead as its fate was asked",
         ClientLeftTheGatewayBesideABrick: "client left the gateway beside a brick",

@@ -15,8 +15,14 @@ pub enum Plant {
     OldStoreUnnoticed,
     /// A brick is told all that it missed at once.
     TellsAllAtOnce,
+    /// The directory keeps every deletion.
+    KeepsDeletions,
     /// A brick knows for ever of the volumes that are deleted.
     ForgetsNoVolume,
+    /// A brick that missed a deletion keeps what it has of the branch.
+    KeepsBranches,
+    /// A number is lent again as soon as its turn comes.
+    LendsTwice,
     /// A member takes a write whatever stamps are there.
     TimestampCheckOff,
     /// A gateway whose write was refused for a later stamp draws stamps as before.
@@ -67,7 +73,10 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
         Some(Plant::TellsAllAtOnce) => &TellsAllAtOnce,
+        Some(Plant::KeepsDeletions) => &KeepsDeletions,
         Some(Plant::ForgetsNoVolume) => &ForgetsNoVolume,
+        Some(Plant::KeepsBranches) => &KeepsBranches,
+        Some(Plant::LendsTwice) => &LendsTwice,
         Some(Plant::TimestampCheckOff) => &TimestampCheckOff,
         Some(Plant::LaterStampsUnseen) => &LaterStampsUnseen,
         Some(Plant::ResyncSkipsABlock) => &ResyncSkipsABlock,
@@ -132,10 +141,37 @@ impl Rules for TellsAllAtOnce {
 }
 
 #[derive(Debug)]
+struct KeepsDeletions;
+
+impl Rules for KeepsDeletions {
+    fn forgets_up_to(&self, _confirmed: u64) -> Option<u64> {
+        None
+    }
+}
+
+#[derive(Debug)]
 struct ForgetsNoVolume;
 
 impl Rules for ForgetsNoVolume {
     fn forgets(&self, _is_gone: bool) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct LendsTwice;
+
+impl Rules for LendsTwice {
+    fn lends(&self, _is_free: bool) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct KeepsBranches;
+
+impl Rules for KeepsBranches {
+    fn lets_go(&self, _is_left_out: bool) -> bool {
         false
     }
 }

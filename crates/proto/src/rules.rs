@@ -33,9 +33,24 @@ pub trait Rules: Debug + Sync {
         configured
     }
 
+    /// Up to which version of the map the directory forgets deletions, by which one all bricks have confirmed.
+    fn forgets_up_to(&self, confirmed: u64) -> Option<u64> {
+        Some(confirmed)
+    }
+
     /// Whether a brick forgets a group, by whether nothing is left of its family.
     fn forgets(&self, is_gone: bool) -> bool {
         is_gone
+    }
+
+    /// Whether a brick lets a branch go, by whether a later view of its family leaves it out.
+    fn lets_go(&self, is_left_out: bool) -> bool {
+        is_left_out
+    }
+
+    /// Whether a number may be lent, by whether nobody may draw stamps under it.
+    fn lends(&self, is_free: bool) -> bool {
+        is_free
     }
 
     /// What a member answers a write, by what the stamps that are there say of it.

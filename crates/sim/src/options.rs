@@ -8,6 +8,7 @@ use crate::units::{MS, SECOND};
 use base::{ClusterTime, StreamId, VolumeId};
 use core::time::Duration;
 use model::{DiskConfig, Draw};
+use proto::brick::BrickConfig;
 use proto::directory::{DirectoryConfig, Past};
 use proto::fair::{Order, Share, Shares};
 use proto::layout::{Geometry, Layout, placement};
@@ -306,11 +307,20 @@ pub(crate) struct Bounds {
     pub(crate) page_bytes: usize,
     /// What lies behind the directory.
     pub(crate) past: Past,
+    /// So many families a brick names at a time.
+    pub(crate) held_at_once: usize,
+    /// For so long at least a gateway has its number.
+    pub(crate) shortest_loan: Duration,
 }
 
 impl Bounds {
     /// As they are in every new cluster.
-    pub(crate) const USUAL: Bounds = Bounds { page_bytes: DirectoryConfig::PAGE_BYTES, past: Past::NONE };
+    pub(crate) const USUAL: Bounds = Bounds {
+        page_bytes: DirectoryConfig::PAGE_BYTES,
+        past: Past::NONE,
+        held_at_once: BrickConfig::HELD_AT_ONCE,
+        shortest_loan: DirectoryConfig::SHORTEST_LOAN,
+    };
 }
 
 /// What is done beside in a run: each a seed of draws of its own, so that runs without it are as they would be.
@@ -550,8 +560,14 @@ fn draw_clocks(seed: u64, usual: &mut Draw, is_skewed: bool) -> Clocks {
 fn draw_bounds(seed: u64) -> Bounds {
     let mut draw = Draw::new(seed ^ 0x626f_756e);
     let page_bytes = *draw.pick(&[1, 300, 2000, DirectoryConfig::PAGE_BYTES]);
+    let held_at_once = *draw.pick(&[1, 3, BrickConfig::HELD_AT_ONCE]);
+    // Of numbers that are lent for seconds most are lent for longer in time.
+    let mut of_loans = Draw::new(seed ^ 0x6c6f_616e);
+    let shortest_loan = *of_loans.pick(&[Duration::from_secs(4), DirectoryConfig::SHORTEST_LOAN]);
+    let lent = *of_loans.pick(&[0, 500]);
+    let bounds = Bounds { page_bytes, past: Past::NONE, held_at_once, shortest_loan };
     if draw.percent(25) {
-        return Bounds { page_bytes, past: Past::NONE };
+        return bounds;
     }
     // A little before what is a number of more than 13, 32, 48 bits.
     let mut near = |ends: &[u64]| *draw.pick(ends) - draw.below(40);
@@ -560,10 +576,12 @@ fn draw_bounds(seed: u64) -> Bounds {
         next_volume: near(&[1 << 13, 1 << 32, 1 << 48]),
         next_group: near(&[1 << 13, 1 << 32, 1 << 48]),
         next_writer: near(&[50, 1 << 14]) as u16,
+        lent,
         deletions: 0,
+        is_numbered: draw.percent(50),
     };
     let deletions = *draw.pick(&[0, 100, 4000]);
-    Bounds { page_bytes, past: Past { deletions, ..past } }
+    Bounds { past: Past { deletions, ..past }, ..bounds }
 }
 
 /// Half of the seeds have few places at their disks, and so requests that wait. Drawn apart from all else.

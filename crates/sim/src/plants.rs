@@ -2,12 +2,15 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 26] = [
+pub const NAMES: [&str; 29] = [
     "fencing_off",
     "old_store_unnoticed",
     "old_disk_unnoticed",
     "tells_all_at_once",
+    "keeps_deletions",
     "forgets_no_volume",
+    "keeps_branches",
+    "lends_twice",
     "checksum_on_read_off",
     "journal_sync_off",
     "timestamp_check_off",
@@ -53,7 +56,10 @@ mod planted {
             "old_store_unnoticed" => Plant::OldStoreUnnoticed,
             "old_disk_unnoticed" => Plant::OldDiskUnnoticed,
             "tells_all_at_once" => Plant::TellsAllAtOnce,
+            "keeps_deletions" => Plant::KeepsDeletions,
             "forgets_no_volume" => Plant::ForgetsNoVolume,
+            "keeps_branches" => Plant::KeepsBranches,
+            "lends_twice" => Plant::LendsTwice,
             "timestamp_check_off" => Plant::TimestampCheckOff,
             "later_stamps_unseen" => Plant::LaterStampsUnseen,
             "resync_skips_a_block" => Plant::ResyncSkipsABlock,

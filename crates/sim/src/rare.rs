@@ -124,6 +124,7 @@ pub const REQUIRED: &[Rare] = &[
 /// Those that a full run with objects must reach besides.
 pub const REQUIRED_OF_OBJECTS: &[Rare] = &[
     Rare::Machine(Counter::FragmentsMadeAgain),
+    Rare::Machine(Counter::FragmentsMoved),
     Rare::Machine(Counter::SmallFragmentsErased),
     Rare::Machine(Counter::UnwantedFragmentsGivenBack),
 ];

@@ -4,8 +4,8 @@
 
 use crate::Version;
 use base::{
-    BrickId, ClientId, ClusterId, ClusterTime, Digest, GatewayId, GroupId, NodeId, ObjectVersion, RequestId,
-    Stamp, StreamId, Time, ViewNumber, VolumeId,
+    BrickId, ClientId, ClusterId, ClusterTime, Digest, GatewayId, GroupId, Loan, NodeId, ObjectVersion,
+    RequestId, Stamp, StreamId, Time, ViewNumber, VolumeId,
 };
 
 /// Why bytes are not a value.
@@ -372,5 +372,6 @@ pub fn since<T: Wire + Default>(version: u32, reader: &mut Reader<'_>) -> Result
     if reader.knows(version) { T::decode(reader) } else { Ok(T::default()) }
 }
 
+wire_struct!(Loan { from, until });
 wire_struct!(RequestId { client, sequence });
 wire_enum!(NodeId { 0 => Directory, 1 => Brick(id), 2 => Gateway(id), 3 => Client(id) });

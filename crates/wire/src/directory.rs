@@ -124,6 +124,8 @@ pub struct Orders {
     pub newest: u64,
     /// Of what is deleted the ids that name no family any more: it forgets all groups of a family of that id.
     pub gone: Vec<VolumeId>,
+    /// Deletions that it has not heard of are forgotten: it is to say which families it knows.
+    pub asks_held: bool,
 }
 
 /// What the directory says to one run of a brick's process: a brick serves nothing of what it recovered before it knows.
@@ -566,7 +568,7 @@ impl Wire for VolumeInfo {
 
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active; since 20: is_bare });
-wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone });
+wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone, asks_held });
 wire_enum!(Standing { 0 => Untold, 1 => Waits, 2 => Stands { incarnation, behind }, 3 => Ousted { by } });
 wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known });
 wire_struct!(JournalReport { disk, found, durable });

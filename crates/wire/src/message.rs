@@ -12,8 +12,8 @@ use crate::{
     Wire, WriteId, Writer, wire_enum, wire_struct,
 };
 use base::{
-    BrickId, ClusterTime, GatewayId, GroupId, ObjectVersion, Payload, RequestId, Stamp, Time, ViewNumber,
-    VolumeId,
+    BrickId, ClusterTime, GatewayId, GroupId, Loan, ObjectVersion, Payload, RequestId, Stamp, Time,
+    ViewNumber, VolumeId,
 };
 
 /// A message and the bytes that go with it (none, for most).
@@ -344,6 +344,20 @@ pub enum Message {
         /// The time of the cluster; zero from a directory that knows none.
         time: ClusterTime,
     },
+    /// I was away for long: these families I know, from the one on that I was asked for.
+    Held {
+        brick: BrickId,
+        operation: u64,
+        /// In the order of their ids.
+        families: Vec<VolumeId>,
+    },
+    HeldDone {
+        operation: u64,
+        /// The last of those that were named.
+        through: VolumeId,
+        /// Of those the ones of which nothing is left.
+        gone: Vec<VolumeId>,
+    },
     /// The directory lost its disk: what do you know of your groups?
     Recount,
     /// All that a brick knows.
@@ -424,11 +438,13 @@ pub enum Message {
         /// The volumes that clients have open there.
         opened: Vec<OpenCount>,
     },
-    /// Numbers `first_writer..first_writer + writers` are the gateway's; one that wants none is told a number that there is not.
+    /// Numbers `first_writer..first_writer + writers` are lent to the gateway; one that wants none is told a number that there is not.
     Registered {
         first_writer: u16,
         /// The time of the cluster; zero from a directory that knows none.
         time: ClusterTime,
+        /// For which times the numbers are lent; none where they are lent without an end.
+        loan: Option<Loan>,
     },
     /// Tell me of this volume, and keep telling me when it changes.
     OpenVolume {
@@ -532,6 +548,7 @@ impl Message {
             | Message::Fragment { .. }
             | Message::DropVersions { .. } => Version(OBJECTS),
             Message::CheckFragment { .. } => Version(RESTORED),
+            Message::Held { .. } | Message::HeldDone { .. } => Version(20),
             Message::Index { request, .. } => request.since(),
             Message::IndexDone { .. } | Message::GetBricks { .. } | Message::Bricks { .. } => Version(NAMES),
             Message::Admin { request, .. } => request.since(),
@@ -789,6 +806,8 @@ wire_enum!(Message {
     33 => Unlock { holders },
     34 => AreDecided { operation, group, view, writes },
     35 => AreDecidedDone { operation, undecided },
+    36 => Held { brick, operation, families },
+    37 => HeldDone { operation, through, gone },
     50 => PutFragment { operation, fragment, service; since 20: is_new },
     51 => FragmentPut { operation, outcome, wait },
     52 => GetFragment { operation, fragment, blocks, service },
@@ -799,7 +818,7 @@ wire_enum!(Message {
         gateway, address, writers, held;
         since 9: beside; since 11: speaks; since 20: time, sent, name, opened
     },
-    41 => Registered { first_writer; since 20: time },
+    41 => Registered { first_writer; since 20: time, loan },
     42 => OpenVolume { operation, name },
     43 => VolumeOpened { operation, map },
     44 => GetView { group },

@@ -95,6 +95,12 @@ impl Lineage {
         self.heads.is_empty() || self.heads.iter().any(|(_, head)| *head == branch)
     }
 
+    /// All branches of which it says anything; some of them several times.
+    pub fn branches(&self) -> impl Iterator<Item = VolumeId> + '_ {
+        let heads = self.heads.iter().map(|(_, head)| *head);
+        heads.chain(self.parents.iter().flat_map(|(child, parent)| [*child, *parent]))
+    }
+
     pub fn parent_of(&self, branch: VolumeId) -> Option<VolumeId> {
         self.parents.iter().find(|(child, _)| *child == branch).map(|(_, parent)| *parent)
     }

@@ -143,6 +143,10 @@ impl Membership {
         }
     }
 
+    pub(super) fn id(&self) -> BrickId {
+        self.id
+    }
+
     pub(super) fn is_leased(&self, now: Time) -> bool {
         self.lease.is_held(now)
     }
@@ -265,6 +269,7 @@ impl Brick {
             time,
         };
         reply(fx, NodeId::Directory, heartbeat);
+        self.tell_held(fx);
     }
 
     /// Asks gateways to settle writes that have been in doubt for long.
@@ -297,6 +302,9 @@ impl Brick {
             Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time } => {
                 self.membership.time.hear(now, time);
                 self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, *orders, fx);
+            }
+            Message::HeldDone { operation, through, gone } => {
+                self.on_held_done(now, (operation, through), gone, fx);
             }
             Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
             Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),
@@ -337,7 +345,8 @@ impl Brick {
         orders: Orders,
         fx: &mut Vec<BrickEffect>,
     ) {
-        let Orders { families, left, bricks, care, is_slow, streams, run, standing, newest, gone } = orders;
+        let Orders { families, left, bricks, care, is_slow, streams, run, standing, .. } = orders;
+        let Orders { newest, gone, asks_held, .. } = orders;
         if run != self.membership.status.run.number && standing != Standing::Untold {
             return self.counters.count(Counter::AnswerToAnotherRunIgnored);
         }
@@ -362,6 +371,9 @@ impl Brick {
         }
         if version <= self.membership.known || self.membership.learning.is_some() {
             return;
+        }
+        if asks_held {
+            self.held.begin();
         }
         let mut tokens = self.on_deleted(now, &deleted, gone, fx);
         for family in families {
@@ -428,7 +440,7 @@ impl Brick {
     }
 
     /// These branches are no more, and nothing is left of the families that are `gone`, if the directory says so.
-    fn on_deleted(
+    pub(super) fn on_deleted(
         &mut self,
         now: Time,
         deleted: &[VolumeId],
@@ -436,9 +448,7 @@ impl Brick {
         fx: &mut Vec<BrickEffect>,
     ) -> BTreeSet<Token> {
         let mut tokens = BTreeSet::new();
-        for &volume in deleted {
-            self.with_all(now, fx, |participant, cx| participant.discard(cx, volume));
-        }
+        self.discard(now, deleted.iter().copied(), fx);
         let gone: BTreeSet<VolumeId> = match gone {
             Some(gone) => gone.into_iter().collect(),
             None => deleted.iter().copied().filter(|of| self.groups.is_family_of(*of, deleted)).collect(),
@@ -455,14 +465,27 @@ impl Brick {
         tokens
     }
 
+    fn discard(
+        &mut self,
+        now: Time,
+        branches: impl IntoIterator<Item = VolumeId>,
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        for branch in branches {
+            self.with_all(now, fx, |participant, cx| participant.discard(cx, branch));
+        }
+    }
+
     /// Takes in a view that began without this brick.
     fn learn(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) -> Option<Token> {
         let current = self.groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
+        let left_out = self.groups.left_out_by(view);
         if view.number <= current || view.is_writer(self.membership.id) || !self.groups.activate(view) {
             return None;
         }
         self.counters.count(Counter::LearnedThatItWasLeftOutOfAView);
         self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
+        self.discard(now, left_out, fx);
         self.look_at_groups(now);
         Some(self.note(view.group, Note::Learned { group: view.group }, fx))
     }
@@ -543,6 +566,7 @@ impl Brick {
         let bare = bare.map(|bare| view.slot_of(self.membership.id).is_some_and(|slot| bare.has(slot)));
         let may_begin = bare != Some(true) || self.groups.may_be_bare(view.group);
         let is_party = view.is_writer(self.membership.id) && promised && may_begin;
+        let left_out = self.groups.left_out_by(view);
         if !is_party || (!began && !self.groups.activate(view)) {
             return;
         }
@@ -552,6 +576,7 @@ impl Brick {
                 self.groups.set_bare(view.group, is_bare);
             }
             self.with_all(now, fx, |participant, cx| participant.activate(cx, view, commits));
+            self.discard(now, left_out, fx);
         }
         self.look_at_groups(now);
         self.note(view.group, Note::Activate { group: view.group, number: view.number }, fx);

@@ -9,6 +9,7 @@ mod decided;
 mod doubts;
 #[cfg(test)]
 mod fragments;
+mod held;
 mod lease;
 mod locks;
 mod maintain;
@@ -40,6 +41,7 @@ use base::{BLOCK, BrickId, Depth, Machine, NodeId, ObjectVersion, Time};
 use code::{Computation, Computed};
 use core::time::Duration;
 use decided::Decided;
+use held::Held;
 use locks::{LockServer, Wanted};
 use maintain::Listing;
 use maintenance::Maintenance;
@@ -142,6 +144,8 @@ pub struct BrickConfig {
     pub garbage_every: Duration,
     /// It moves fragments of objects if its used share is by more than this above that of all bricks taken together.
     pub rebalance_above: f64,
+    /// So many families it names at a time where it missed deletions that are forgotten.
+    pub held_at_once: usize,
     /// Whether small fragments lie together (see [`wire::object::Pack`]). They do not in simulations whose disks keep one block for many.
     pub packs: bool,
     /// Drawn by the driver, new for each run: an answer to what an earlier run asked is none to what this one asks.
@@ -149,6 +153,8 @@ pub struct BrickConfig {
 }
 
 impl BrickConfig {
+    /// Usually it names so many families at a time: 32 KiB.
+    pub const HELD_AT_ONCE: usize = 4096;
     /// Usually it looks for garbage as often as this.
     pub const GARBAGE_EVERY: Duration = Duration::from_secs(30);
     /// Usually it moves fragments of objects if its used share is 5 points above that of all bricks taken together.
@@ -169,6 +175,9 @@ pub struct Brick {
     asked: Vec<participant::Effect>,
     maintenance: Maintenance,
     restores: Restores,
+    held: Held,
+    /// So many families it names at a time.
+    held_at_once: usize,
     listings: BTreeMap<u64, Listing>,
     listings_begun: u64,
     counters: Counters,
@@ -204,6 +213,8 @@ impl Brick {
                 now,
             ),
             restores: Restores::new(config.run),
+            held: Held::default(),
+            held_at_once: config.held_at_once,
             listings: BTreeMap::new(),
             listings_begun: 0,
             groups: Groups::recover(config.id, notes),

@@ -43,6 +43,7 @@ impl Bench {
             shares: crate::fair::Shares::default(),
             garbage_every: BrickConfig::GARBAGE_EVERY,
             rebalance_above: BrickConfig::REBALANCE_ABOVE,
+            held_at_once: BrickConfig::HELD_AT_ONCE,
             packs: true,
             run: 0,
         };
@@ -725,4 +726,50 @@ fn a_note_that_finds_no_room_is_tried_once_a_heartbeat() {
         bench.wake(NOW + core::time::Duration::from_secs(heartbeat));
         assert_eq!(fail_all(&mut bench), 1, "at heartbeat {heartbeat}");
     }
+}
+
+/// What a brick that missed deletions says of the families that it knows, and hears.
+#[test]
+fn a_brick_names_its_families_a_page_at_a_time_until_it_has_heard_of_all() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.brick.held_at_once = 2;
+    let family = |id: u64| {
+        let info = wire::VolumeInfo::new(VolumeId(id), format!("v{id}"), 1 << 30, "raid1x3");
+        wire::Family { number: 1, volumes: vec![info], groups: vec![GroupId(100 + id)] }
+    };
+    let standing = wire::Standing::Stands { incarnation: 1, behind: Vec::new() };
+    let families = (1..=5).map(family).collect();
+    let orders = Box::new(wire::Orders { standing, asks_held: true, families, ..wire::Orders::default() });
+    let (sent, lease_ns, views, deleted) = (NOW, 0, Vec::new(), Vec::new());
+    let (version, time) = (1, ClusterTime::FIRST);
+    bench.tell(Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time });
+    bench.answer_all();
+    let asked = |bench: &mut Bench| {
+        let last = bench.sent.iter().rposition(|message| matches!(message, Message::Held { .. }))?;
+        let Message::Held { operation, families, .. } = bench.sent.remove(last) else { return None };
+        Some((operation, families.iter().map(|id| id.0).collect::<Vec<_>>()))
+    };
+    bench.wake(NOW);
+    let (first, page) = asked(&mut bench).expect("with its heartbeat");
+    assert_eq!(page, [1, 2]);
+    bench.wake(NOW + core::time::Duration::from_secs(1));
+    assert_eq!(asked(&mut bench), Some((first, vec![1, 2])), "no answer came");
+    let answer = |operation: u64, through: u64, gone: &[u64]| {
+        let gone = gone.iter().copied().map(VolumeId).collect();
+        Message::HeldDone { operation, through: VolumeId(through), gone }
+    };
+    bench.tell(answer(first, 2, &[2]));
+    let (second, page) = asked(&mut bench).expect("at once");
+    assert_eq!(page, [3, 4]);
+    bench.tell(answer(first, 2, &[2]));
+    assert_eq!(asked(&mut bench), None, "that was answered");
+    bench.tell(answer(second, 4, &[]));
+    let (third, page) = asked(&mut bench).expect("at once");
+    assert_eq!(page, [5]);
+    bench.tell(answer(third, 5, &[5]));
+    bench.answer_all();
+    bench.wake(NOW + core::time::Duration::from_secs(2));
+    assert_eq!(asked(&mut bench), None, "all is said");
+    let known: Vec<u64> = bench.brick.volumes_held().map(|id| id.0).collect();
+    assert_eq!(known, [1, 3, 4]);
 }

@@ -3,17 +3,18 @@
 
 use super::age::Age;
 use super::event::{DirectoryConfig, DirectoryEffect, Put, send};
-use super::gateways::Gateways;
+use super::gateways::{Gateways, Registration};
 use super::leases::Leases;
+use super::loans;
 use super::records::Records;
 use super::runs::Runs;
 use super::store::{After, Asker, Store, Write};
 use super::streams::Streams;
 use super::time::Timekeeper;
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::layout::{Geometry, Layout};
 use crate::rules::{Rules, SOUND};
-use base::{BrickId, GatewayId, GroupId, NodeId, StampClock, Time, VolumeId};
+use base::{BrickId, GatewayId, GroupId, Loan, NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{AdminError, AdminReply, BrickStatus, Care, GroupView, Message, Protocol, Version, VolumeInfo};
@@ -82,22 +83,42 @@ impl Cluster {
     pub(super) fn note_time(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         if let Some(time) = self.time.take_note(now) {
             self.records.time = Some(time);
-            let put = self.records.put_time();
-            self.put(vec![put], Vec::new(), fx);
+            let mut puts = loans::forget_ended(&mut self.records, time.time);
+            puts.push(self.records.put_time());
+            self.put(puts, Vec::new(), fx);
         }
     }
 
-    /// Tells a gateway its numbers, and what time it is.
+    /// Lends a gateway a number for its stamps, or its own for longer, if that is due.
+    pub(super) fn lend(&mut self, now: Time, said: &Registration, fx: &mut Vec<DirectoryEffect>) {
+        let time = self.time.time(now);
+        // It asks again. What is begun now would have to be kept until the store works, and an old store would lend what is lent already.
+        let is_due = self.gateways.is_loan_due(said.gateway, |loan| loans::is_due(&self.config, loan, time));
+        if !is_due || self.store.is_failing() || self.holds_still(now) {
+            return;
+        }
+        let Some((first, loan)) = loans::lend(&mut self.records, &self.config, self.rules, time, said) else {
+            return self.counters.count(Counter::GatewayWaitsForANumber);
+        };
+        self.gateways.begin_lending(said.gateway);
+        // A store from before must be known as old: it would lend the same number to another gateway.
+        self.records.bump();
+        let puts = vec![self.records.put_loan(first), self.records.put_counts()];
+        self.put(puts, vec![After::Lent(said.gateway, first, loan)], fx);
+    }
+
+    /// Tells a gateway which number it has, and for how long, and what time it is.
     pub(super) fn tell_registered(
         &self,
         now: Time,
         gateway: GatewayId,
-        first_writer: Option<u16>,
+        lent: Option<(u16, Loan)>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let time = self.time.time(now);
-        let first_writer = first_writer.unwrap_or(StampClock::WRITERS);
-        send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer, time });
+        let (first_writer, loan) =
+            lent.map_or((StampClock::WRITERS, None), |(first, loan)| (first, Some(loan)));
+        send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer, time, loan });
     }
 
     /// The answer to a command that has changed something or been refused for the state of something: it may rest on what

@@ -3,6 +3,7 @@
 use super::news::News;
 use crate::index::{IndexConfig, ShardEffect, ShardEvent};
 use base::{ClusterTime, NodeId};
+use core::time::Duration;
 use wire::{Care, Message, Packet};
 
 /// What happens to the directory.
@@ -64,6 +65,8 @@ pub struct DirectoryConfig {
     pub first_time: ClusterTime,
     /// What a brick is told of changes at a time ends behind so many bytes.
     pub page_bytes: usize,
+    /// For so long at least a gateway has its number, and [`base::ClusterClock::AHEAD`] longer.
+    pub shortest_loan: Duration,
     /// Whether any client may administer: in clusters without certificates nobody can be told from an operator.
     pub anyone_administers: bool,
 }
@@ -79,6 +82,7 @@ impl Default for DirectoryConfig {
             index: IndexConfig::default(),
             first_time: ClusterTime::FIRST,
             page_bytes: DirectoryConfig::PAGE_BYTES,
+            shortest_loan: DirectoryConfig::SHORTEST_LOAN,
             anyone_administers: false,
         }
     }
@@ -87,6 +91,8 @@ impl Default for DirectoryConfig {
 impl DirectoryConfig {
     /// A quarter of the longest message: the last change of a page may be a large family.
     pub const PAGE_BYTES: usize = 1 << 20;
+    /// Usually a loan of a number is not shorter.
+    pub const SHORTEST_LOAN: Duration = Duration::from_secs(600);
 }
 
 pub(super) fn send(fx: &mut Vec<DirectoryEffect>, to: NodeId, message: Message) {

@@ -1,27 +1,24 @@
-//! Gateways that are known to live, and the runs of writer numbers by which their stamps differ. Commands on objects register
-//! too, as gateways that write no volume: they take no number.
+//! Gateways that are known to live, and what was told to be lent to them of the [numbers](super::loans) by which their stamps differ. Commands on
+//! objects register too, as gateways that write no volume: they take no number.
 
 use super::names::check_name;
-use super::table::{Index, Table};
-use base::{BrickId, GatewayId, StampClock, Time};
+use base::{BrickId, GatewayId, Loan, Time};
 use core::time::Duration;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use wire::{GatewayStatus, OpenCount, Version};
 
 /// A gateway that did not register again for this long is forgotten.
 const SILENCE: Duration = Duration::from_secs(10);
-/// The most numbers that one gateway gets.
-const WRITERS_MAX: u16 = 64;
 
 #[derive(Debug)]
 struct Entry {
     address: String,
     beside: Option<BrickId>,
-    /// None where it writes no volume.
-    first_writer: Option<u16>,
+    /// What it was told to be lent to it, from which number on: it is stored. None where it writes no volume.
+    lent: Option<(u16, Loan)>,
+    /// Whether a loan is being stored.
+    is_lending: bool,
     heard: Time,
-    /// Whether it is stored that nobody else gets its numbers: before that it must not use them.
-    is_durable: bool,
     speaks: Version,
     /// When it sent what was heard, by its own clock; zero where it does not say.
     sent: Time,
@@ -32,18 +29,18 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(now: Time, said: Registration, first_writer: Option<u16>, is_durable: bool) -> Entry {
+    fn new(now: Time, said: Registration, lent: Option<(u16, Loan)>, is_lending: bool) -> Entry {
         let Registration { address, beside, speaks, sent, name, mut opened, .. } = said;
         opened.truncate(OpenCount::MAX);
         let (heard, is_down) = (now, false);
-        Entry { address, beside, first_writer, heard, is_durable, speaks, sent, name, opened, is_down }
+        Entry { address, beside, lent, is_lending, heard, speaks, sent, name, opened, is_down }
     }
 
     /// What operators call it. A name that no volume could have may be meant to deceive whoever reads it.
     fn name(&self) -> String {
-        match (check_name(&self.name, "gateway"), self.first_writer) {
+        match (check_name(&self.name, "gateway"), self.lent) {
             (Ok(()), _) => self.name.clone(),
-            (Err(_), Some(first_writer)) => format!("gateway-{first_writer}"),
+            (Err(_), Some((first, _))) => format!("gateway-{first}"),
             (Err(_), None) => "a command on objects".to_owned(),
         }
     }
@@ -70,44 +67,9 @@ pub(super) struct Registration {
     pub(super) opened: Vec<OpenCount>,
 }
 
-/// What is to be done about a gateway that registers.
-pub(super) enum Heard {
-    /// It has its numbers, from this one on, or wants none.
-    Known(Option<u16>),
-    /// Its numbers are being stored.
-    Waits,
-    /// It is new and has none yet.
-    New(Registration),
-}
-
-/// A run of numbers that is given to a new gateway.
-pub(super) struct Run {
-    /// The first number that the next one may get: to be stored before the run is told.
-    pub(super) next_writer: u16,
-}
-
-/// The first numbers of all runs that are given, and to whom: a run that a gateway held when the directory restarted may be given twice.
-#[derive(Debug, Default, PartialEq)]
-struct Given(BTreeSet<(u16, GatewayId)>);
-
-impl Index for Given {
-    type Key = GatewayId;
-    type Record = Entry;
-
-    fn enter(&mut self, gateway: GatewayId, entry: &Entry) {
-        self.0.extend(entry.first_writer.map(|first_writer| (first_writer, gateway)));
-    }
-
-    fn take_out(&mut self, gateway: GatewayId, entry: &Entry) {
-        if let Some(first_writer) = entry.first_writer {
-            self.0.remove(&(first_writer, gateway));
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Gateways {
-    entries: Table<Given>,
+    entries: BTreeMap<GatewayId, Entry>,
 }
 
 impl Gateways {
@@ -116,53 +78,34 @@ impl Gateways {
         self.entries.keys().copied()
     }
 
-    pub(super) fn hear(&mut self, now: Time, said: Registration) -> Heard {
-        if let Some(Entry { first_writer, is_durable, .. }) = self.entries.get(&said.gateway) {
-            let (first_writer, is_durable) = (*first_writer, *is_durable);
-            self.entries.insert(said.gateway, Entry::new(now, said, first_writer, is_durable));
-            return if is_durable { Heard::Known(first_writer) } else { Heard::Waits };
-        }
-        if said.held.is_none() && said.writers > 0 {
-            return Heard::New(said);
-        }
-        // It registered before the directory restarted, and goes on under its numbers; or it wants none.
-        let first_writer = said.held;
-        self.entries.insert(said.gateway, Entry::new(now, said, first_writer, true));
-        Heard::Known(first_writer)
+    /// A gateway registers. Says what was told to be lent to it.
+    pub(super) fn hear(&mut self, now: Time, said: &Registration) -> Option<(u16, Loan)> {
+        let before = self.entries.get(&said.gateway);
+        let (lent, is_lending) = before.map_or((None, false), |entry| (entry.lent, entry.is_lending));
+        self.entries.insert(said.gateway, Entry::new(now, said.clone(), lent, is_lending));
+        lent
     }
 
-    /// Gives a new gateway the next run of numbers that no gateway known to live has. None where these have all: it asks again.
-    pub(super) fn enter(&mut self, now: Time, said: Registration, next_writer: u16) -> Option<Run> {
-        let count = said.writers.clamp(1, WRITERS_MAX);
-        let first_writer = self.free_run(next_writer, count)?;
-        self.entries.insert(said.gateway, Entry::new(now, said, Some(first_writer), false));
-        Some(Run { next_writer: (first_writer + count) % StampClock::WRITERS })
+    /// Whether something is to be lent to it, by whether a loan is to be made longer.
+    pub(super) fn is_loan_due(&self, gateway: GatewayId, is_due: impl Fn(Loan) -> bool) -> bool {
+        let entry = self.entries.get(&gateway);
+        entry.is_some_and(|entry| !entry.is_lending && entry.lent.is_none_or(|(_, loan)| is_due(loan)))
     }
 
-    fn free_run(&self, next_writer: u16, count: u16) -> Option<u16> {
-        let Given(given) = self.entries.index();
-        let runs = StampClock::WRITERS / count;
-        let mut first = next_writer;
-        // All runs there are from here on, and then from 0.
-        for _ in 0..=runs {
-            if first + count > StampClock::WRITERS {
-                first = 0;
-            }
-            let of_run = (first, GatewayId(0))..(first + count, GatewayId(0));
-            if given.range(of_run).next().is_none() {
-                return Some(first);
-            }
-            first += count;
+    /// What is lent to it is being stored.
+    pub(super) fn begin_lending(&mut self, gateway: GatewayId) {
+        if let Some(entry) = self.entries.get_mut(&gateway) {
+            entry.is_lending = true;
         }
-        None
     }
 
-    /// A gateway's numbers are stored: the first of them, if it is still there.
-    pub(super) fn on_stored(&mut self, gateway: GatewayId) -> Option<u16> {
-        self.entries.change(&gateway, |entry| {
-            entry.is_durable = true;
-            entry.first_writer
-        })?
+    /// It is stored what is lent to it. False where it is gone meanwhile.
+    pub(super) fn on_stored(&mut self, gateway: GatewayId, lent: (u16, Loan)) -> bool {
+        let entry = self.entries.get_mut(&gateway);
+        entry.is_some_and(|entry| {
+            (entry.lent, entry.is_lending) = (Some(lent), false);
+            true
+        })
     }
 
     /// The newest version that each speaks.
@@ -172,7 +115,9 @@ impl Gateways {
 
     /// The connection to a gateway is gone. It may have another one in a moment.
     pub(super) fn on_down(&mut self, gateway: GatewayId) {
-        self.entries.change(&gateway, |entry| entry.is_down = true);
+        if let Some(entry) = self.entries.get_mut(&gateway) {
+            entry.is_down = true;
+        }
     }
 
     /// When each that says so sent what was heard last, by its own clock, and when that was heard.
@@ -194,7 +139,7 @@ impl Gateways {
             name: entry.name(),
             opened: entry.opened.clone(),
         };
-        let is_shown = |(_, entry): &(&GatewayId, &Entry)| !entry.is_down && entry.first_writer.is_some();
+        let is_shown = |(_, entry): &(&GatewayId, &Entry)| !entry.is_down && entry.lent.is_some();
         self.entries.iter().filter(is_shown).map(status).collect()
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn on_heartbeat(
         && cluster.takes_groups(from);
     let run = status.run.number;
     cluster.leases.on_heartbeat((now, sent), from, status, grant);
+    cluster.leases.knows(from, known);
     let lease_ns = if grant { cluster.leases.length_ns(from) } else { 0 };
     let Briefing { version, left, views, deleted, gone, families, .. } = briefing;
     let mut orders = Box::new(orders(cluster, from, known));
@@ -113,6 +114,7 @@ fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
         bricks: cluster.addresses_since(known),
         care: cluster.care(),
         is_slow: cluster.is_slow(to),
+        asks_held: known < cluster.records.forgotten.version,
         ..Orders::default()
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Lease {
     until: Time,
     /// What it said last.
     pub(super) status: BrickStatus,
+    /// The version of the map that it knows.
+    pub(super) known: u64,
     /// Mean distance of its heartbeats, and the mean deviation from that.
     mean_ns: u64,
     deviation_ns: u64,
@@ -97,6 +99,7 @@ impl Leases {
             sent,
             until: grace,
             status: BrickStatus::default(),
+            known: 0,
             mean_ns: 0,
             deviation_ns: 0,
         });
@@ -111,6 +114,13 @@ impl Leases {
             let span = self.with_drift(self.length_ns(brick));
             let lease = self.bricks.get_mut(&brick).expect("just entered");
             lease.until = lease.until.max(now + span);
+        }
+    }
+
+    /// A brick that was heard knows this version of the map.
+    pub(super) fn knows(&mut self, brick: BrickId, known: u64) {
+        if let Some(lease) = self.bricks.get_mut(&brick) {
+            lease.known = known;
         }
     }
 
@@ -181,6 +191,7 @@ mod tests {
         index: IndexConfig::USUAL,
         first_time: base::ClusterTime::FIRST,
         page_bytes: DirectoryConfig::PAGE_BYTES,
+        shortest_loan: DirectoryConfig::SHORTEST_LOAN,
         anyone_administers: false,
     };
 

@@ -7,6 +7,7 @@
 //!   which numbers it writes; [`time`] keeps the cluster's time, from which they draw stamps; [`waiting`] keeps commands that
 //!   wait.
 //! - [`age`] says whether the store is as new as what bricks know.
+//! - [`deletions`] says what is forgotten of what was deleted.
 //! - [`runs`] says which process of a brick counts, and whether its disks hold what was promised.
 //! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
@@ -25,6 +26,7 @@ mod buckets;
 mod change;
 mod cluster;
 mod cut;
+mod deletions;
 mod desk;
 mod event;
 mod gateways;
@@ -32,6 +34,7 @@ mod heartbeat;
 mod index;
 mod indices;
 mod leases;
+mod loans;
 mod members;
 mod names;
 mod news;
@@ -65,7 +68,7 @@ use cluster::{Cluster, TICK, answer};
 use core::time::Duration;
 use desk::Desk;
 use event::send;
-use gateways::{Heard, Registration};
+use gateways::Registration;
 use heartbeat::{Heartbeat, on_heartbeat};
 use index::Objects;
 use members::Members;
@@ -135,6 +138,12 @@ impl Directory {
     /// The version of the map, also where it is not stored yet.
     pub fn version(&self) -> u64 {
         self.desk.cluster.records.counts.version
+    }
+
+    /// How many deletions it remembers of those that it will forget.
+    pub fn deletions(&self) -> usize {
+        let records = &self.desk.cluster.records;
+        records.deleted.values().filter(|id| **id >= records.forgotten.counts_from).count()
     }
 
     /// How far the journals of a brick's disks are, as far as it was heard of.
@@ -295,6 +304,13 @@ impl Directory {
             Message::QueryDone { operation, fate: Ok(fate) } => {
                 views.on_record(cluster, now, (from, operation, fate), fx);
             }
+            // It names them again with its next heartbeat.
+            Message::Held { .. } if cluster.holds_still(now) => {}
+            Message::Held { operation, families, .. } => {
+                let Some(through) = families.last().copied() else { return };
+                let gone = deletions::gone(cluster, &families);
+                send(fx, NodeId::Brick(from), Message::HeldDone { operation, through, gone });
+            }
             Message::Doubtful { writes } => views.settle_doubts(cluster, now, from, &writes, fx),
             Message::Activated { group, number } => {
                 views.advance(cluster, now, group, fx, |change| change.on_activated(from, number))
@@ -304,24 +320,13 @@ impl Directory {
     }
 
     fn on_register(&mut self, now: Time, said: Registration, fx: &mut Vec<DirectoryEffect>) {
-        let gateway = said.gateway;
-        match self.desk.cluster.gateways.hear(now, said) {
-            Heard::Known(first_writer) => self.desk.cluster.tell_registered(now, gateway, first_writer, fx),
-            Heard::Waits => {}
-            // It asks again. What is begun now would have to be kept until the store works, and an old store would give numbers
-            // that are given already.
-            Heard::New(_) if self.desk.cluster.store.is_failing() || self.desk.cluster.holds_still(now) => {}
-            Heard::New(said) => {
-                let next_writer = self.desk.cluster.records.counts.next_writer;
-                let Some(run) = self.desk.cluster.gateways.enter(now, said, next_writer) else {
-                    return self.desk.cluster.counters.count(Counter::GatewayWaitsForANumber);
-                };
-                self.desk.cluster.records.counts.next_writer = run.next_writer;
-                // A store from before must be known as old: it would give the same numbers again.
-                self.desk.cluster.records.bump();
-                let put = self.desk.cluster.records.put_counts();
-                self.desk.cluster.put(vec![put], vec![After::Registered(gateway)], fx);
-            }
+        let (cluster, gateway) = (&mut self.desk.cluster, said.gateway);
+        let lent = cluster.gateways.hear(now, &said);
+        if said.writers == 0 || lent.is_some() {
+            cluster.tell_registered(now, gateway, lent, fx);
+        }
+        if said.writers > 0 {
+            cluster.lend(now, &said, fx);
         }
     }
 
@@ -337,9 +342,9 @@ impl Directory {
         for after in self.desk.cluster.store.on_stored(now, token, result, fx) {
             match after {
                 After::Answer(asker, result) => answer(fx, asker, result),
-                After::Registered(gateway) => {
-                    if let Some(first_writer) = self.desk.cluster.gateways.on_stored(gateway) {
-                        self.desk.cluster.tell_registered(now, gateway, Some(first_writer), fx);
+                After::Lent(gateway, first, loan) => {
+                    if self.desk.cluster.gateways.on_stored(gateway, (first, loan)) {
+                        self.desk.cluster.tell_registered(now, gateway, Some((first, loan)), fx);
                     }
                 }
                 After::Change(group, number) => {
@@ -426,6 +431,7 @@ impl Machine for Directory {
         self.desk.cluster.gateways.forget_silent(now);
         self.desk.cluster.note_time(now, fx);
         runs::keep(&mut self.desk.cluster, now, fx);
+        deletions::keep(&mut self.desk.cluster, now, fx);
         let Desk { cluster, views, members, slow, .. } = &mut self.desk;
         slow.keep(cluster, now, fx);
         members.keep(cluster, views, now, fx);

@@ -10,9 +10,10 @@
 //! Each group gets a further view, of those that answered, which settles what was in doubt; the others may join again.
 
 use super::event::{DirectoryEffect, DirectoryEvent, Put, send};
+use super::loans;
 use super::records::{BrickRecord, FamilyRecord, GroupRecord, Records, TimeRecord, VolumeRecord};
 use crate::layout::Layout;
-use base::{BrickId, ClusterTime, Depth, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
+use base::{BrickId, ClusterTime, Depth, GroupId, Machine, NodeId, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{BrickStatus, Family, GroupState, GroupView, Lineage, Message, Slots, VolumeInfo};
 
@@ -283,13 +284,12 @@ impl Recount {
         }
     }
 
-    /// The time of the cluster that most bricks know: one that lies does not decide it, and what others know later they tell the new
-    /// directory. None where all are of before there was one.
+    /// A month after the time of the cluster that most bricks know: what the lost directory has lent is over then. One brick that lies does not decide it. None where all are of before there was one.
     fn time(&self) -> Option<TimeRecord> {
         let times = self.accounts.values().map(|account| account.time);
         let mut times: Vec<ClusterTime> = times.filter(|time| time.is_valid()).collect();
         times.sort_unstable();
-        times.get(times.len() / 2).copied().map(TimeRecord::begins_at)
+        times.get(times.len() / 2).copied().map(|time| TimeRecord::begins_at(time + loans::FORGOTTEN))
     }
 
     /// Everything the lost directory may have given out is left behind.
@@ -313,8 +313,6 @@ impl Recount {
         let stream = records.volumes.values().map(|record| record.info.stream.0).max().unwrap_or_default();
         let passed = u32::try_from(version).unwrap_or(stream).max(stream);
         records.of_streams.next = passed.saturating_add(1);
-        // Gateways that live keep their numbers and say so within seconds; until then the other half is given out.
-        records.counts.next_writer = StampClock::WRITERS / 2;
         records.time = self.time();
         // Each at a version of its own: what a brick is told at a time ends at one.
         let mut version = version;
@@ -465,6 +463,15 @@ mod tests {
         let rebuilt = recount("raid1x3", &told).verdict(false).expect("all answered");
         // The bricks know the map's version 7.
         assert_eq!(u64::from(records_of(&rebuilt).of_streams.next), MARGIN + 8);
+    }
+
+    /// What the lost directory lent of numbers of stamps is not known: it must be over.
+    #[test]
+    fn the_time_is_later_than_any_that_the_lost_directory_may_have_lent_a_number_for() {
+        let told = [(1, 3, view(3, 7)), (2, 3, view(3, 7)), (3, 3, view(3, 7))];
+        let rebuilt = recount("raid1x3", &told).verdict(false).expect("all answered");
+        let time = records_of(&rebuilt).time.expect("a time").time;
+        assert!(time.since(ClusterTime::FIRST) > loans::LONGEST + base::ClusterClock::AHEAD);
     }
 
     #[test]

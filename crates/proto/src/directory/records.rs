@@ -10,7 +10,7 @@
 use super::event::Put;
 use super::indices::{FamilyIndex, GroupIndex, VolumeIndex};
 use super::table::Table;
-use base::{BrickId, ClusterTime, GroupId, StreamId, Time, ViewNumber, VolumeId};
+use base::{BrickId, ClusterTime, GatewayId, GroupId, Loan, StreamId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{
     AdminError, BrickStatus, Care, DecodeError, GroupView, JournalReport, Lineage, Reader, Slots, StreamInfo,
@@ -118,6 +118,24 @@ pub(super) struct Counts {
     pub(super) recent: Vec<u64>,
 }
 
+/// What is not remembered of deletions any more ([`super::deletions`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ForgottenRecord {
+    /// Deletions up to this version of the map may be forgotten.
+    pub(super) version: u64,
+    /// From this id on one that names nothing was deleted.
+    pub(super) counts_from: VolumeId,
+}
+
+/// A number of stamps that is lent, or a run of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LoanRecord {
+    pub(super) gateway: GatewayId,
+    /// How many numbers.
+    pub(super) count: u16,
+    pub(super) loan: Loan,
+}
+
 /// A stream that was made, or one that every cluster has and that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StreamRecord {
@@ -194,6 +212,8 @@ wire_struct!(RunRecord { number, incarnation, journals, is_behind, behind, forme
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
+wire_struct!(ForgottenRecord { version, counts_from });
+wire_struct!(LoanRecord { gateway, count, loan });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
 
 /// As in stores of before bricks were known to stand still; that one does follows.
@@ -311,7 +331,12 @@ pub(super) struct Records {
     pub(super) groups: Table<GroupIndex>,
     /// Deleted volumes and branches, by the version at which they were.
     pub(super) deleted: BTreeMap<u64, VolumeId>,
+    pub(super) forgotten: ForgottenRecord,
+    /// Whether that was stored ever.
+    pub(super) forgotten_is_kept: bool,
     pub(super) counts: Counts,
+    /// What is lent of the numbers of stamps, by the first number.
+    pub(super) loans: BTreeMap<u16, LoanRecord>,
     /// How bricks look after their blocks.
     pub(super) care: CareRecord,
     pub(super) streams: BTreeMap<StreamId, StreamRecord>,
@@ -324,6 +349,7 @@ pub(super) struct Records {
 }
 
 const COUNTS_KEY: &[u8] = b"m";
+const FORGOTTEN_KEY: &[u8] = b"y";
 const CARE_KEY: &[u8] = b"o";
 const FORMER_CARE_KEY: &[u8] = b"c";
 const REFUSALS_KEY: &[u8] = b"x";
@@ -357,7 +383,10 @@ impl Records {
             families: Table::default(),
             groups: Table::default(),
             deleted: BTreeMap::new(),
+            forgotten: ForgottenRecord { version: 0, counts_from: VolumeId(0) },
+            forgotten_is_kept: false,
             counts,
+            loans: BTreeMap::new(),
             care: CareRecord::default(),
             streams: BTreeMap::new(),
             of_streams: StreamsRecord::default(),
@@ -369,6 +398,9 @@ impl Records {
             records
                 .take_in(key, value)
                 .map_err(|why| format!("the directory's record {key:02x?} is corrupt: {why}"))?;
+        }
+        if !records.forgotten_is_kept {
+            records.forgotten.counts_from = VolumeId(records.counts.next_volume);
         }
         Ok(records)
     }
@@ -444,6 +476,8 @@ impl Records {
             b'f' => self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?),
             b'g' => self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?),
             b'd' => drop(self.deleted.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'y' => (self.forgotten, self.forgotten_is_kept) = (Wire::from_bytes(value)?, true),
+            b'w' => drop(self.loans.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'm' => self.counts = Wire::from_bytes(value)?,
             b'o' => self.care = Wire::from_bytes(value)?,
             b'c' => self.care = CareRecord::all_of(Wire::from_bytes(value)?),
@@ -519,6 +553,16 @@ impl Records {
     /// The put that makes a deletion durable.
     pub(super) fn put_deleted(&self, version: u64) -> Put {
         (key(b'd', &version), self.deleted.get(&version).map(Wire::to_bytes))
+    }
+
+    /// The put that makes durable what is forgotten of deletions.
+    pub(super) fn put_forgotten(&self) -> Put {
+        (FORGOTTEN_KEY.to_vec(), Some(self.forgotten.to_bytes()))
+    }
+
+    /// The put that makes durable what is lent from a number on.
+    pub(super) fn put_loan(&self, first: u16) -> Put {
+        (key(b'w', &first), self.loans.get(&first).map(Wire::to_bytes))
     }
 
     /// The put that makes the counters durable.

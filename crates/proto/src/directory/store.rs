@@ -11,7 +11,7 @@
 use super::event::{DirectoryEffect, Put, StoreToken};
 use super::news::News;
 use crate::index::BucketStreams;
-use base::{GatewayId, GroupId, NodeId, Time, ViewNumber};
+use base::{GatewayId, GroupId, Loan, NodeId, Time, ViewNumber};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{AdminError, AdminReply, StoreFailure, StreamTable, VolumeInfo};
@@ -34,8 +34,8 @@ pub(super) struct Asker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum After {
     Answer(Asker, Result<AdminReply, AdminError>),
-    /// A gateway's run of writer numbers is its own: tell it.
-    Registered(GatewayId),
+    /// It is stored what is lent to a gateway, from this number on: tell it.
+    Lent(GatewayId, u16, Loan),
     /// The view to come of a group is stored: make it.
     Change(GroupId, ViewNumber),
     /// It is stored that the view to come of a group is not revoked any more.

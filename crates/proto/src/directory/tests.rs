@@ -2,8 +2,10 @@
 
 mod admission;
 mod briefing;
+mod deletions;
 mod forget;
 mod gateways;
+mod loans;
 mod news;
 mod placement;
 mod runs;
@@ -51,6 +53,8 @@ struct Stage {
     speaks: BTreeMap<BrickId, wire::Version>,
     /// The latest answer to the heartbeat of each run of a brick: its lease, and what is said of the run.
     standings: BTreeMap<(BrickId, u64), (u64, wire::Standing)>,
+    /// Bricks that know of no map yet; the others know all that there will ever be.
+    lagging: BTreeSet<BrickId>,
     /// What the log was told.
     news: Vec<News>,
 }
@@ -76,6 +80,7 @@ impl Stage {
             is_following: false,
             speaks: BTreeMap::new(),
             standings: BTreeMap::new(),
+            lagging: BTreeSet::new(),
             news: Vec::new(),
         };
         for brick in 1..=bricks {
@@ -152,7 +157,7 @@ impl Stage {
                 let message = Message::Heartbeat {
                     brick,
                     sent: self.now,
-                    known: u64::MAX - 1,
+                    known: if self.lagging.contains(&brick) { 0 } else { u64::MAX - 1 },
                     status: Box::new(status),
                     streams: self.reports.get(&brick).cloned().unwrap_or_default(),
                     speaks: self.speaks.get(&brick).copied().unwrap_or(wire::Version::CURRENT),

@@ -8,7 +8,7 @@ use super::{GatewayConfig, GatewayEffect, Serves, send};
 use crate::counters::Counter;
 use crate::layout::{Geometry, Layout};
 use crate::netraid::coordinator::Coordinator;
-use base::{ClusterClock, ClusterTime, NodeId, StampClock, Time, VolumeId};
+use base::{ClusterTime, Loan, NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{AdminError, AdminReply, AdminRequest, DataPath, Message, Version, VolumeInfo, VolumeMap};
@@ -268,12 +268,13 @@ impl super::Gateway {
             Message::IndexDone { .. } | Message::Bricks { .. } => {
                 self.objects.on_directory(coordinator.now(), message, fx);
             }
-            Message::Registered { first_writer, time }
-                if metadata.held.is_none() && first_writer < StampClock::WRITERS =>
-            {
-                metadata.held = Some(first_writer);
-                coordinator.register(StampClock::new(first_writer, clock_of(coordinator.now(), time)));
-                metadata.next = coordinator.now();
+            Message::Registered { first_writer, time, loan } if first_writer < StampClock::WRITERS => {
+                let is_new = metadata.held.replace(first_writer) != Some(first_writer);
+                let loan = loan.unwrap_or(Loan::UNBOUNDED);
+                coordinator.lend(time_of(coordinator.now(), time), first_writer, loan);
+                if is_new {
+                    metadata.next = coordinator.now();
+                }
             }
             Message::Registered { time, .. } if time.is_valid() => coordinator.hear_time(time),
             Message::VolumeOpened { operation, map } => {
@@ -318,9 +319,8 @@ impl super::Gateway {
 }
 
 /// A directory of before there was a time of the cluster tells none: then stamps go on from those of its gateways.
-fn clock_of(now: Time, told: ClusterTime) -> ClusterClock {
-    let time = if told.is_valid() { told } else { ClusterTime::of_earlier_builds(now) };
-    ClusterClock::new(now, time)
+fn time_of(now: Time, told: ClusterTime) -> ClusterTime {
+    if told.is_valid() { told } else { ClusterTime::of_earlier_builds(now) }
 }
 
 fn left_to_its_client(volume: &VolumeInfo) -> AdminError {

@@ -60,7 +60,10 @@ impl Play {
         let now = Time(1_000_000_000_000);
         let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0, stream: None };
         (1..=GROUPS).for_each(|brick| play.step(GatewayEvent::Up(NodeId::Brick(BrickId(brick as u32)))));
-        play.hear(NodeId::Directory, Message::Registered { first_writer: 4, time: base::ClusterTime::FIRST });
+        play.hear(
+            NodeId::Directory,
+            Message::Registered { first_writer: 4, time: base::ClusterTime::FIRST, loan: None },
+        );
         volumes.iter().for_each(|volume| play.open(volume));
         play
     }
@@ -456,7 +459,10 @@ fn a_volume_whose_clients_coordinate_by_themselves_is_served_to_nobody_else() {
         let config = GatewayConfig { id: GatewayId(1), name, address, serves, beside: None };
         let now = Time(1_000_000_000_000);
         let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0, stream: None };
-        play.hear(NodeId::Directory, Message::Registered { first_writer: 4, time: base::ClusterTime::FIRST });
+        play.hear(
+            NodeId::Directory,
+            Message::Registered { first_writer: 4, time: base::ClusterTime::FIRST, loan: None },
+        );
         match from {
             NodeId::Client(_) => {
                 play.hear(from, Message::Attach { operation: 7, volume: volume.name.clone() })
@@ -573,7 +579,8 @@ fn who_writes_no_volume_takes_no_number_and_does_not_ask_again_and_again() {
                 _ => None,
             }));
             let first_writer = base::StampClock::WRITERS;
-            let packet = Message::Registered { first_writer, time: base::ClusterTime::FIRST }.into();
+            let packet =
+                Message::Registered { first_writer, time: base::ClusterTime::FIRST, loan: None }.into();
             gateway.step(now, GatewayEvent::Packet { from: NodeId::Directory, packet }, &mut fx);
         }
         wanted

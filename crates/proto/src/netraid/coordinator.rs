@@ -17,7 +17,7 @@ use crate::counters::{Counter, Counters};
 use crate::distribute::policy::{Moved, Part, PartId, Policy};
 use crate::fair::Cost;
 use crate::layout::Geometry;
-use base::{BrickId, ClusterTime, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
+use base::{BrickId, ClusterTime, GroupId, HashMap, Loan, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
@@ -79,9 +79,10 @@ impl Coordinator {
         self.shared.now = now;
     }
 
-    /// The directory gave this gateway a number for its stamps; before that nothing is written.
-    pub(crate) fn register(&mut self, clock: StampClock) {
-        self.shared.stamps.register(clock);
+    /// The directory lends this gateway a number for its stamps; before that nothing is written.
+    pub(crate) fn lend(&mut self, time: ClusterTime, writer: u16, loan: Loan) {
+        let now = self.shared.now;
+        self.shared.stamps.lend(now, time, writer, loan);
     }
 
     /// The directory said what time of the cluster it is.

@@ -14,6 +14,7 @@
 use super::answer::PrepareAnswer;
 use super::atomicity::two_phase::round::{Origin, Prepared, Round};
 use super::context::gates::Leaving;
+use super::context::stamps::LOAN_AGAIN;
 use super::context::views::UNKNOWN_VOLUME;
 use super::old_row::OldRowOperation;
 use super::operate::{Context, Operate};
@@ -176,7 +177,9 @@ impl WriteOperation {
             return Progress::Ended(Ok(Written::Changed));
         }
         // A stamp of now: others may have written while it read.
-        self.order.begin(cx.stamps, cx.now);
+        if !self.order.begin(cx.stamps, cx.now) {
+            return self.wait_for_a_stamp(cx);
+        }
         let legs = self.path.after_old_row(cx.views, &old);
         self.prepare(cx, legs)
     }
@@ -270,6 +273,12 @@ impl WriteOperation {
     fn wait(&mut self, cx: &mut Context<'_>, delay: Duration) -> Writing {
         self.state = State::Waiting;
         cx.again_after(delay)
+    }
+
+    /// This gateway's number is lent for no longer.
+    fn wait_for_a_stamp(&mut self, cx: &mut Context<'_>) -> Writing {
+        cx.counters.count(Counter::WriteWaitedForALoan);
+        self.wait(cx, LOAN_AGAIN)
     }
 
     /// A member cannot read what the change builds on, or only joins and lacks it: it is repaired first.
@@ -420,7 +429,11 @@ impl Operate for WriteOperation {
                 *has_begun = true;
                 self.order = Writer::under(*stamp);
             }
-            Course::ToItsEnd | Course::UntilHeld { .. } => self.order.begin(cx.stamps, cx.now),
+            Course::ToItsEnd | Course::UntilHeld { .. } => {
+                if !self.order.begin(cx.stamps, cx.now) {
+                    return self.wait_for_a_stamp(cx);
+                }
+            }
         }
         match self.path.opening(cx.views) {
             Opening::Legs(legs) => self.prepare(cx, legs),

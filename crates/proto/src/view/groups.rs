@@ -237,6 +237,23 @@ impl Groups {
         self.states.values().filter_map(|state| Some(state.active.as_ref()?.volume))
     }
 
+    /// The branches that this view leaves out and the one before it did not: they are gone, in every group. A branch is let go once all
+    /// members of all groups have moved what it has.
+    pub fn left_out_by(&self, view: &GroupView) -> BTreeSet<VolumeId> {
+        let before = self.active(view.group).map(|active| &active.lineage);
+        let before =
+            before.filter(|before| before.number < view.lineage.number && !view.lineage.heads.is_empty());
+        let branches = before.into_iter().flat_map(|before| before.branches());
+        branches.filter(|branch| self.rules.lets_go(!view.lineage.knows(*branch))).collect()
+    }
+
+    /// The branches of these families, as far as its views speak of them.
+    pub fn branches_of(&self, families: &BTreeSet<VolumeId>) -> BTreeSet<VolumeId> {
+        let views = self.states.values().filter_map(|state| state.active.as_ref());
+        let views = views.filter(|view| families.contains(&view.volume));
+        views.flat_map(|view| view.lineage.branches().chain([view.volume])).collect()
+    }
+
     /// Whether it has a view of a group.
     pub fn has(&self, group: GroupId) -> bool {
         self.active(group).is_some()

@@ -136,6 +136,16 @@ impl World {
             let what = format!("deleted volumes of which {node} still holds what it knew ({gone:?})");
             bounded::check(&what, gone.len(), 0)?;
         }
-        Ok(())
+        let Some(directory) = self.nodes.iter().find_map(|node| node.directory()) else { return Ok(()) };
+        let views = directory.views();
+        let named: BTreeSet<VolumeId> =
+            views.flat_map(|view| view.lineage.branches().chain([view.volume])).collect();
+        for node in self.nodes.iter() {
+            let unnamed: BTreeSet<VolumeId> = node.branches().difference(&named).copied().collect();
+            let what = format!("branches on disks of {} of which no view speaks ({unnamed:?})", node.id());
+            bounded::check(&what, unnamed.len(), 0)?;
+        }
+        let kept = directory.deletions();
+        bounded::check("deletions that the directory remembers though all bricks know them", kept, 0)
     }
 }

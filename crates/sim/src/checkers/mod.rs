@@ -11,6 +11,7 @@ pub mod evicted;
 pub(crate) mod failover;
 pub mod linearizable;
 pub mod live;
+pub(crate) mod loans;
 pub mod once;
 pub mod progress;
 pub mod redundancy;

@@ -94,7 +94,7 @@ pub fn check_far_ahead(refused: u64) -> Result<(), Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{ClientId, ClusterClock, ClusterTime, StampClock, Time, ViewNumber, VolumeId};
+    use base::{ClientId, ClusterClock, ClusterTime, Loan, StampClock, Time, ViewNumber, VolumeId};
     use wire::{Change, Order, Scope, Service, Span, Wait, WriteId};
 
     const GATEWAY: NodeId = NodeId::Gateway(base::GatewayId(1));
@@ -116,12 +116,16 @@ mod tests {
         }
     }
 
+    fn draw(clock: &mut StampClock, now: Time) -> Stamp {
+        clock.draw(now).expect("its number is lent to it")
+    }
+
     /// A request is refused for `newest` each time that it comes, under stamps `apart` of each other.
     fn refused(times: u64, newest: Stamp, apart: Duration) -> Result<(), Violation> {
         let (mut progress, now) = (Progress::default(), Time(0));
-        let mut clock = StampClock::new(1, ClusterClock::new(now, ClusterTime::FIRST));
+        let mut clock = StampClock::new(1, Loan::UNBOUNDED, ClusterClock::new(now, ClusterTime::FIRST));
         (0..times as u32).try_for_each(|time| {
-            let stamp = clock.draw(now + apart * time);
+            let stamp = draw(&mut clock, now + apart * time);
             progress.watch(GATEWAY, &prepare(u64::from(time), stamp));
             let outcome = PrepareOutcome::Late { newest };
             let operation = u64::from(time);
@@ -133,7 +137,7 @@ mod tests {
     fn who_comes_again_with_earlier_stamps_is_found_and_who_meets_others_is_not() {
         let at = |ahead| {
             let clock = ClusterClock::new(Time(0), ClusterTime::FIRST + ahead);
-            StampClock::new(2, clock).draw(Time(0))
+            draw(&mut StampClock::new(2, Loan::UNBOUNDED, clock), Time(0))
         };
         let hour = at(Duration::from_secs(3600));
         assert_eq!(refused(REFUSALS_MAX as u64, hour, Duration::from_millis(50)), Ok(()));
@@ -145,10 +149,10 @@ mod tests {
     #[test]
     fn who_is_overtaken_while_it_waits_is_not_refused_for_its_clock() {
         let mut progress = Progress::default();
-        let mut clock = StampClock::new(1, ClusterClock::new(Time(0), ClusterTime::FIRST));
+        let mut clock = StampClock::new(1, Loan::UNBOUNDED, ClusterClock::new(Time(0), ClusterTime::FIRST));
         for attempt in 0..10 {
             let now = Time(0) + Duration::from_secs(10) * attempt;
-            let (mine, overtaking) = (clock.draw(now), clock.draw(now + Duration::from_secs(5)));
+            let (mine, overtaking) = (draw(&mut clock, now), draw(&mut clock, now + Duration::from_secs(5)));
             let (mine_at, other_at) = (2 * u64::from(attempt), 2 * u64::from(attempt) + 1);
             progress.watch(GATEWAY, &prepare(mine_at, mine));
             progress.watch(GATEWAY, &prepare(other_at, overtaking));

@@ -4,9 +4,11 @@
 use crate::checkers::Violation;
 use crate::checkers::evicted::Evicted;
 use crate::checkers::failover::Watched;
+use crate::checkers::loans::Loans;
 use crate::checkers::once::Once;
 use crate::checkers::progress::Progress;
 use crate::checkers::sizes::Sizes;
+use crate::options::Bounds;
 use crate::rare::{Reached, Seen};
 use base::NodeId;
 use proto::Counters;
@@ -19,15 +21,17 @@ pub(crate) struct Judges {
     progress: Progress,
     evicted: Evicted,
     sizes: Sizes,
+    loans: Loans,
     failover: Watched,
     /// Rare states that machines of past runs, and the world itself, have reached.
     reached: Reached,
 }
 
 impl Judges {
-    /// Where a page of changes ends behind so many bytes.
-    pub(super) fn of_pages(page_bytes: usize) -> Judges {
-        Judges { sizes: Sizes::new(page_bytes), ..Judges::default() }
+    /// Of a world with these bounds.
+    pub(super) fn within(bounds: &Bounds) -> Judges {
+        let loans = Loans::after(bounds.past.loans());
+        Judges { sizes: Sizes::new(bounds.page_bytes), loans, ..Judges::default() }
     }
 
     /// Takes note of a violation, if there is one and it is the first.
@@ -50,6 +54,8 @@ impl Judges {
     pub(super) fn watch(&mut self, from: NodeId, to: NodeId, packet: &Packet) {
         let message = &packet.message;
         let verdict = self.sizes.watch(from, to, packet);
+        self.judge(verdict);
+        let verdict = self.loans.watch(to, message);
         self.judge(verdict);
         let verdict = self.once.watch(message);
         self.judge(verdict);

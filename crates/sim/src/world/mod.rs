@@ -119,7 +119,7 @@ impl World {
             time: Timeline::new(),
             nodes: Nodes::new(),
             physics: Physics::new(draw, shape.hardware.as_deref()),
-            judges: Judges::of_pages(shape.bounds.page_bytes),
+            judges: Judges::within(&shape.bounds),
             trace,
             // What does not fit on small disks is no question of objects.
             segments: (shape.objects && !shape.disks.are_small).then(|| Segments::new(seed)),

@@ -14,8 +14,10 @@ use base::{
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use model::Clock;
+use node::Backing;
 use proto::Counters;
 use proto::client::Client;
+use proto::directory::Directory;
 use proto::gateway::Gateway;
 use proto::seat::heads::Served;
 use std::collections::BTreeSet;
@@ -230,37 +232,45 @@ impl Node {
 
     /// The segments of versions of which the disks have something.
     pub(crate) fn segments(&self) -> BTreeSet<(ObjectVersion, u64)> {
-        let Some(Role::Brick(brick, _)) = self.process.as_ref().map(|process| &process.role) else {
-            return BTreeSet::new();
-        };
         let mut segments = BTreeSet::new();
-        for store in brick.stores() {
-            let mut after = None;
-            loop {
-                let page = store.stretches(after);
-                for (volume, stretch) in &page {
-                    let Some(version) = FragmentId::version_of(*volume) else { continue };
-                    match Pack::of_stretch((*volume, *stretch)) {
-                        Some(pack) => {
-                            let has =
-                                |version: ObjectVersion| store.has_stamp(*volume, pack.room(version).lba);
-                            let its = pack.versions().filter(|version| has(*version) == Some(true));
-                            segments.extend(its.map(|version| (version, 0)));
-                            // A page that says nothing is to go as well.
-                            if pack.versions().all(|version| has(version) == Some(false)) {
-                                segments.insert((version, Pack::FIRST_STRETCH));
-                            }
-                        }
-                        None => drop(segments.insert((version, FragmentId::segment_of_stretch(*stretch)))),
+        for (store, volume, stretch) in self.stretches() {
+            let Some(version) = FragmentId::version_of(volume) else { continue };
+            match Pack::of_stretch((volume, stretch)) {
+                Some(pack) => {
+                    let has = |version: ObjectVersion| store.has_stamp(volume, pack.room(version).lba);
+                    let its = pack.versions().filter(|version| has(*version) == Some(true));
+                    segments.extend(its.map(|version| (version, 0)));
+                    // A page that says nothing is to go as well.
+                    if pack.versions().all(|version| has(version) == Some(false)) {
+                        segments.insert((version, Pack::FIRST_STRETCH));
                     }
                 }
-                after = page.last().copied();
-                if after.is_none() {
-                    break;
-                }
+                None => drop(segments.insert((version, FragmentId::segment_of_stretch(stretch)))),
             }
         }
         segments
+    }
+
+    /// The branches of volumes of which the disks have something.
+    pub(crate) fn branches(&self) -> BTreeSet<VolumeId> {
+        let branches = self.stretches().map(|(_, branch, _)| branch);
+        branches.filter(|branch| FragmentId::version_of(*branch).is_none()).collect()
+    }
+
+    /// All stretches that its disks hold while it runs, each beside its disk's store.
+    fn stretches(&self) -> impl Iterator<Item = (&dyn Backing, VolumeId, u64)> {
+        let stores = self.machine().into_iter().flat_map(|brick| brick.stores());
+        stores.flat_map(|store| {
+            let mut page = Vec::new().into_iter();
+            let mut last = None;
+            core::iter::from_fn(move || {
+                if page.as_slice().is_empty() {
+                    page = store.stretches(last).into_iter();
+                }
+                last = page.next();
+                last.map(|(volume, stretch)| (&**store, volume, stretch))
+            })
+        })
     }
 
     // ---- disks ----
@@ -349,6 +359,14 @@ impl Node {
     pub(crate) fn machine(&self) -> Option<&super::role::Brick> {
         match &self.process.as_ref()?.role {
             Role::Brick(brick, _) => Some(brick),
+            _ => None,
+        }
+    }
+
+    /// The directory's machine, while it runs.
+    pub(crate) fn directory(&self) -> Option<&Directory> {
+        match &self.process.as_ref()?.role {
+            Role::Directory(directory, _) => Some(directory),
             _ => None,
         }
     }

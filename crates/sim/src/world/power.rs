@@ -6,6 +6,7 @@ use super::heads;
 use super::role::Role;
 use super::{Kind, World};
 use crate::objects::named::HOLD_NS;
+use crate::options::Bounds;
 use crate::units::SECOND;
 use base::{BrickId, ClientId, ClusterId, GatewayId, Machine, NodeId, Time};
 use core::time::Duration;
@@ -178,9 +179,15 @@ impl World {
         let slow_hold_ns = (2 * SECOND, 8 * SECOND);
         let first_time = self.shape.clocks.first_time();
         let index = IndexConfig { shards: 3, drawn: 0x0b1ec, hold: Duration::from_nanos(HOLD_NS) };
-        let page_bytes = self.shape.bounds.page_bytes;
-        let config =
-            DirectoryConfig { slow_hold_ns, index, first_time, page_bytes, ..DirectoryConfig::default() };
+        let Bounds { page_bytes, shortest_loan, .. } = self.shape.bounds;
+        let config = DirectoryConfig {
+            slow_hold_ns,
+            index,
+            first_time,
+            page_bytes,
+            shortest_loan,
+            ..DirectoryConfig::default()
+        };
         match Directory::new(config, self.cabinet.contents(), now) {
             Ok(mut directory) => {
                 self.plant_directory(&mut directory);
@@ -208,6 +215,7 @@ impl World {
             garbage_every: Duration::from_secs(if self.shape.bricks.is_multiple_of(2) { 30 } else { 2 }),
             // Disks of the torture are hardly filled: bricks are never as full as each other.
             rebalance_above: 0.0,
+            held_at_once: self.shape.bounds.held_at_once,
             // A block of a shelf stands for many.
             packs: !self.nodes[node].has_shelves(),
             run: u64::from(self.nodes[node].life()),

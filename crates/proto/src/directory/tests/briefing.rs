@@ -4,16 +4,16 @@ use super::*;
 use base::GroupId;
 
 /// What a brick is told.
-struct Told {
+pub(super) struct Told {
     version: u64,
     lease_ns: u64,
     deleted: Vec<VolumeId>,
-    orders: wire::Orders,
+    pub(super) orders: wire::Orders,
 }
 
 impl Stage {
     /// The answer to a heartbeat of a brick that knows the map as it was at a version.
-    fn brief(&mut self, brick: BrickId, known: u64) -> Told {
+    pub(super) fn brief(&mut self, brick: BrickId, known: u64) -> Told {
         let heartbeat = Message::Heartbeat {
             brick,
             sent: self.now,

@@ -9,21 +9,11 @@ impl Stage {
     }
 
     fn register_wanting(&mut self, writers: u16, gateway: u64, name: &str, opened: Vec<OpenCount>) {
-        self.register_with((writers, None), gateway, name, opened);
-    }
-
-    fn register_with(
-        &mut self,
-        (writers, held): (u16, Option<u16>),
-        gateway: u64,
-        name: &str,
-        opened: Vec<OpenCount>,
-    ) {
         let register = Message::Register {
             gateway: GatewayId(gateway),
             address: format!("10.0.0.{gateway}:7004"),
             writers,
-            held,
+            held: None,
             beside: None,
             speaks: wire::Version::CURRENT,
             time: base::ClusterTime::FIRST,
@@ -84,32 +74,6 @@ fn commands_on_objects_take_no_numbers_and_are_no_gateways_to_operators() {
     }
     stage.register(8, "", Vec::new());
     assert_eq!(stage.names(), ["gateway-1", "gateway-2"]);
-}
-
-#[test]
-fn where_all_numbers_are_taken_a_gateway_waits_for_one() {
-    let mut stage = Stage::new(1);
-    for gateway in 0..u64::from(base::StampClock::WRITERS) + 5 {
-        stage.register(gateway, "", Vec::new());
-    }
-    assert_eq!(stage.gateways().len(), usize::from(base::StampClock::WRITERS));
-    stage.run(11_000);
-    stage.register(100_000, "", Vec::new());
-    assert_eq!(stage.gateways().len(), 1, "the others are silent");
-}
-
-/// Two gateways say that they have one number from before the directory restarted: with the first that goes it is not free.
-#[test]
-fn a_number_that_two_hold_is_free_once_both_are_gone() {
-    let mut stage = Stage::new(1);
-    let next = stage.directory.desk.cluster.records.counts.next_writer;
-    stage.register_with((1, Some(next)), 7, "one", Vec::new());
-    stage.run(6_000);
-    stage.register_with((1, Some(next)), 8, "other", Vec::new());
-    stage.run(6_000);
-    assert_eq!(stage.names(), ["other"]);
-    stage.register(9, "", Vec::new());
-    assert_eq!(stage.names(), ["other".to_owned(), format!("gateway-{}", next + 1)]);
 }
 
 /// A put of hours would wait for ever for a brick that has another address since.

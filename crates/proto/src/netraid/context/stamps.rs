@@ -1,6 +1,10 @@
 //! The stamps of this gateway's writes, and of those that it settles.
 
-use base::{ClusterTime, HashSet, Stamp, StampClock, Time};
+use base::{ClusterClock, ClusterTime, HashSet, Loan, Stamp, StampClock, Time};
+use core::time::Duration;
+
+/// So long a write waits before it asks again for a stamp: the directory makes loans longer as soon as it hears of their gateway.
+pub(crate) const LOAN_AGAIN: Duration = Duration::from_millis(100);
 
 /// The clock of stamps, own writes, writes being settled.
 #[derive(Debug, Default)]
@@ -16,9 +20,15 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// The directory gave this gateway a number.
-    pub(crate) fn register(&mut self, clock: StampClock) {
-        self.clock = Some(clock);
+    /// The directory lends this gateway a number, and says what time of the cluster it is.
+    pub(crate) fn lend(&mut self, now: Time, time: ClusterTime, writer: u16, loan: Loan) {
+        match &mut self.clock {
+            Some(clock) => {
+                clock.lend(writer, loan);
+                clock.hear(now, time);
+            }
+            None => self.clock = Some(StampClock::new(writer, loan, ClusterClock::new(now, time))),
+        }
     }
 
     /// The number of its writer.
@@ -26,12 +36,13 @@ impl Stamps {
         self.clock.as_ref().map(StampClock::writer)
     }
 
-    /// A new stamp for a write, whose stamp was `before` so far. Operations that write begin only once there is a clock.
-    pub(crate) fn begin_write(&mut self, now: Time, before: Stamp) -> Stamp {
+    /// A new stamp for a write, whose stamp was `before` so far. None where the number is lent for no longer: the directory is away. Operations that
+    /// write begin only once there is a clock.
+    pub(crate) fn begin_write(&mut self, now: Time, before: Stamp) -> Option<Stamp> {
         self.own.remove(&before);
-        let stamp = self.clock.as_mut().expect("registered before volumes are opened").draw(now);
+        let stamp = self.clock.as_mut().expect("registered before volumes are opened").draw(now)?;
         self.own.insert(stamp);
-        stamp
+        Some(stamp)
     }
 
     /// The write is no longer under way.
@@ -46,7 +57,7 @@ impl Stamps {
 
     /// Whether this gateway's clock drew `stamp`.
     pub(crate) fn is_own_writer(&self, stamp: Stamp) -> bool {
-        self.clock.as_ref().is_some_and(|clock| clock.writer() == stamp.writer())
+        self.clock.as_ref().is_some_and(|clock| clock.drew(stamp))
     }
 
     /// The directory said what time of the cluster it is.

@@ -20,6 +20,7 @@ mod release;
 use super::atomicity::two_phase::round::Origin;
 use super::context::gates::Leaving;
 use super::context::links::{Address, Kept, Records};
+use super::context::stamps::LOAN_AGAIN;
 use super::context::views::UNKNOWN_VOLUME;
 use super::members::is_mirrored;
 use super::operate::{Context, Operate};
@@ -351,7 +352,11 @@ impl Operate for LinkOperation {
             return cx.again_after(Duration::from_millis(5 << self.waits.min(6)));
         };
         self.waits = 0;
-        let stamp = cx.stamps.begin_write(cx.now, Stamp::ZERO);
+        let Some(stamp) = cx.stamps.begin_write(cx.now, Stamp::ZERO) else {
+            cx.links.give_back(self.records, Address { lba, stamp: over });
+            cx.counters.count(Counter::WriteWaitedForALoan);
+            return cx.again_after(LOAN_AGAIN);
+        };
         let link = Link::new(self.records.group, lba, stamp);
         for (path, origin) in &self.parts {
             let part = WriteOperation::new(path.clone().linked(link), *origin);

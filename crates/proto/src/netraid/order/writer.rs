@@ -56,10 +56,13 @@ impl Writer {
         Writer { stamp, ..Writer::default() }
     }
 
-    /// Begins an attempt, under a stamp that is later than all that this gateway has seen.
-    pub(crate) fn begin(&mut self, stamps: &mut Stamps, now: Time) {
-        self.stamp = stamps.begin_write(now, self.stamp);
+    /// Begins an attempt, under a stamp that is later than all that this gateway has seen; if it may draw one.
+    #[must_use]
+    pub(crate) fn begin(&mut self, stamps: &mut Stamps, now: Time) -> bool {
+        let drawn = stamps.begin_write(now, self.stamp);
+        self.stamp = drawn.unwrap_or_default();
         self.busy = None;
+        drawn.is_some()
     }
 
     /// The stamp of the present attempt.

@@ -10,14 +10,14 @@ use crate::netraid::write::WriteOperation;
 use base::{ClientId, RequestId, Stamp};
 use wire::{Message, PrepareOutcome, Scope};
 
-fn write() -> Operation {
+pub(super) fn write() -> Operation {
     let request = RequestId { client: ClientId(5), sequence: 1 };
     let origin = Origin { request, floor: 0, part: 0 };
     let content = Content::Blocks(block(1));
     Operation::new(WriteOperation::new(Path::new(GROUP, span(FAMILY), Scope::Row, content), origin))
 }
 
-fn stamp_of(asked: &Asked) -> Stamp {
+pub(super) fn stamp_of(asked: &Asked) -> Stamp {
     let Message::Prepare { write, .. } = &asked.message else { panic!("no prepare: {asked:?}") };
     write.stamp
 }

@@ -6,6 +6,7 @@ mod computing;
 mod gates;
 mod joining;
 mod links;
+mod loans;
 mod moving;
 mod paused;
 mod policies;
@@ -21,10 +22,7 @@ use super::operate::Operation;
 use super::outcome::{Outcome, Parent};
 use crate::counters::Counter;
 use crate::layout::Geometry;
-use base::{
-    BLOCK, BrickId, ClusterClock, ClusterTime, GroupId, Payload, Stamp, StampClock, Time, ViewNumber,
-    VolumeId,
-};
+use base::{BLOCK, BrickId, ClusterTime, GroupId, Loan, Payload, Stamp, Time, ViewNumber, VolumeId};
 use code::Computation;
 use core::time::Duration;
 use wire::{Decision, Fate, GroupView, Lineage, Message, Packet, PrepareOutcome, ReadOutcome, Slots, Span};
@@ -112,8 +110,7 @@ impl Script {
     pub(super) fn new(layout: &str, current: u32, joining: u32) -> Script {
         let mut coordinator = Coordinator::default();
         coordinator.set_now(Time(1_000_000_000_000));
-        coordinator
-            .register(StampClock::new(3, ClusterClock::new(Time(1_000_000_000_000), ClusterTime::FIRST)));
+        coordinator.lend(ClusterTime::FIRST, 3, Loan::UNBOUNDED);
         coordinator.open_family(FAMILY, geometry(layout));
         assert!(coordinator.shared().views.adopt(view(layout, 1, current, joining)));
         (1..=8).for_each(|brick| coordinator.on_brick_up(BrickId(brick)));
