@@ -291,9 +291,14 @@ impl Cluster {
         self.records.runs.get(&brick).is_some_and(|run| run.is_behind)
     }
 
-    /// Whether the brick came with other disks than it is known with, and it is not entered yet as having lost its blocks: a group that
-    /// begins there would be taken for one of those that it lost.
-    pub(super) fn has_other_disks(&self, brick: BrickId) -> bool {
+    /// Whether all that the brick's disks lost is entered. Before that no group begins there and no member becomes current: it would be taken for
+    /// one that the brick lost.
+    pub(super) fn knows_what_is_lost(&self, brick: BrickId) -> bool {
+        !self.lags(brick) && !self.has_other_disks(brick)
+    }
+
+    /// Whether the brick came with other disks than it is known with, and it is not entered yet as having lost its blocks.
+    fn has_other_disks(&self, brick: BrickId) -> bool {
         let disks = self.status(brick).map_or(&[][..], |status| &status.disks);
         let known = self.records.bricks.get(&brick).map_or(&[][..], |record| &record.disks);
         !disks.is_empty() && !known.is_empty() && disks != known

@@ -299,6 +299,7 @@ impl Members {
     ) -> bool {
         let is_done = |brick: BrickId| {
             cluster.leases.is_alive(now, brick)
+                && cluster.knows_what_is_lost(brick)
                 && cluster.status(brick).is_some_and(|status| {
                     let fits = |known: &&wire::CatchUp| known.group == view.group;
                     let known = status.groups.catching_up.iter().find(fits);

@@ -488,6 +488,28 @@ fn no_volume_begins_on_a_brick_whose_other_disks_are_not_entered_yet() {
     assert!(stage.directory.views().any(|view| view.slot_of(BrickId(2)).is_some()), "they are entered");
 }
 
+/// Found by torture seed 796900544: it became current with its new disks, and then counted as having lost what it had caught up with. The group had
+/// lost two others before that was noticed, and served nobody.
+#[test]
+fn a_joining_brick_whose_other_disks_are_not_entered_yet_does_not_become_current() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let status = stage.bricks.remove(&BrickId(2)).expect("alive");
+    stage.run(8000);
+    stage.bricks.insert(BrickId(2), status);
+    stage.run(1000);
+    assert!(stage.view().is_joining(BrickId(2)));
+    stage.bricks.get_mut(&BrickId(2)).expect("alive").disks = vec![77];
+    stage.catch_up(BrickId(2));
+    stage.run(500);
+    assert!(!stage.view().is_current(BrickId(2)));
+    stage.run(8000);
+    assert!(stage.view().is_joining(BrickId(2)), "it is entered, was left out and begins anew");
+    stage.catch_up(BrickId(2));
+    stage.run(1000);
+    assert!(stage.view().is_current(BrickId(2)));
+}
+
 #[test]
 fn a_brick_that_was_on_its_way_out_when_its_disks_were_exchanged_may_return() {
     let mut stage = Stage::new(3);

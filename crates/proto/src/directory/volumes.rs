@@ -131,7 +131,7 @@ impl Desk {
         let bricks = self.cluster.records.bricks.keys();
         let present = bricks
             .filter(|brick| self.cluster.leases.is_alive(now, **brick) && self.cluster.takes_groups(**brick))
-            .filter(|brick| !self.cluster.lags(**brick) && !self.cluster.has_other_disks(**brick))
+            .filter(|brick| self.cluster.knows_what_is_lost(**brick))
             .filter_map(|brick| Some((*brick, &self.cluster.leases.get(*brick)?.status)))
             .filter(|(_, status)| status.space.capacity_bytes > 0);
         let (roomy, full): (Vec<_>, Vec<_>) = present.partition(|(_, status)| fullness(status) < full::WARN);
