@@ -9,7 +9,7 @@
 //! run_brick(BrickOptions { node, id, listen, advertise, directory, disks, .. }, &shutdown, on_ready)?;
 //! run_gateway(GatewayOptions { node, listen, advertise, directory, nbd: NbdOptions { listen, tls, group } }, &shutdown, on_ready)?;
 //! run_attach(AttachOptions { node, directory, volume, socket, group }, &shutdown, on_ready)?;       // or run_attach_direct
-//! let reply = admin_call(&AdminOptions { node, directory, timeout }, AdminRequest::Status)?;   // blocks
+//! let reply = admin_call(&AdminOptions { node, directory, timeout }, AdminRequest::STATUS)?;   // blocks
 //! run_recount(&node, listen, &forgotten, &shutdown, on_ready, |told| enough(told))?;  // and write_store(path, &puts): a lost directory
 //! format_disk(&DiskSpec { path, size_bytes }, &DiskIdentity { cluster, brick, index: 0, journal_bytes: None })?;
 //! ```

@@ -59,7 +59,7 @@ fn main() {
         bench.report(groups, "it returns and catches up", Bench::revive);
         bench.report(groups, "it dies and is given up", Bench::give_up);
         bench.report(groups, "a second of its rebuild", |bench| bench.pass(10));
-        bench.report(groups, "the status meanwhile", |bench| drop(bench.ask(AdminRequest::Status)));
+        bench.report(groups, "the status meanwhile", |bench| drop(bench.ask(AdminRequest::STATUS)));
         bench.report(groups, "others have caught up", Bench::replace);
     }
     println!(
@@ -95,7 +95,7 @@ fn many(volumes: u64) {
     });
     bench.pass(10);
     let idle = bench.ms(|bench| bench.pass(10));
-    let status = bench.ms(|bench| drop(bench.ask(AdminRequest::Status)));
+    let status = bench.ms(|bench| drop(bench.ask(AdminRequest::STATUS)));
     let death = bench.ms(Bench::kill);
     println!("{volumes:>8}{more:>14.1}{idle:>14.1}{status:>14.1}{death:>14.1}");
 }

@@ -183,8 +183,8 @@ fn of_index(request: &IndexRequest) -> Ways {
 
 fn of_administration(request: &AdminRequest) -> Ways {
     match request {
-        AdminRequest::ListVolumes => &[(Client, Directory), (Gateway, Directory)],
-        AdminRequest::VolumeMap { .. } | AdminRequest::Status | AdminRequest::ListStreams => {
+        AdminRequest::ListVolumes { .. } => &[(Client, Directory), (Gateway, Directory)],
+        AdminRequest::VolumeMap { .. } | AdminRequest::Status { .. } | AdminRequest::ListStreams => {
             &[(Client, Directory)]
         }
         AdminRequest::CreateVolume { .. }
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(admit(Directory, CLIENT, &evict), Err(Refused::NotAnOperator));
         assert_eq!(admit_anyone(Directory, CLIENT, &evict), Ok(()));
         assert!(admit_anyone(Directory, GATEWAY, &evict).is_err());
-        assert_eq!(senders(Directory, &ask(AdminRequest::Status)), [CLIENT, operator()]);
+        assert_eq!(senders(Directory, &ask(AdminRequest::STATUS)), [CLIENT, operator()]);
     }
 
     #[test]

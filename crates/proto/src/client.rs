@@ -19,7 +19,7 @@ use route::Routes;
 use std::collections::BTreeMap;
 use wire::{
     AdminError, AdminReply, AdminRequest, ClusterStatus, Io, IoError, IoReply, Message, Packet, Service,
-    VolumeInfo,
+    StatusPart, VolumeInfo,
 };
 
 /// What happens to a client.
@@ -398,7 +398,9 @@ impl Client {
     fn refresh(&mut self, now: Time, fx: &mut Vec<ClientEffect>) {
         self.next_refresh = now + if self.gateway.is_some() { REFRESH } else { TICK * 2 };
         self.serial += 1;
-        let message = Message::Admin { operation: self.serial, request: AdminRequest::Status };
+        let request =
+            AdminRequest::Status { part: StatusPart::Gateways(self.volume.as_ref().map(|volume| volume.id)) };
+        let message = Message::Admin { operation: self.serial, request };
         fx.push(ClientEffect::Send { to: NodeId::Directory, packet: message.into() });
         self.ask_for_routes(fx);
     }

@@ -4,10 +4,10 @@
 use crate::checkers::{Violation, bounded};
 use crate::units::{MS, SECOND};
 use crate::world::{Node, World};
-use base::{BrickId, GatewayId, NodeId};
+use base::{BrickId, GatewayId, NodeId, VolumeId};
 use std::collections::BTreeSet;
 use wire::directory::{BrickEntry, BrickStatus, ClusterStatus, LostBlocks, ScrubStatus, VolumeStatus};
-use wire::{AdminError, AdminReply, AdminRequest};
+use wire::{AdminError, AdminReply, AdminRequest, StatusPart};
 
 /// After healing, all groups are redundant within this time.
 const REDUNDANT_NS: u64 = 120 * SECOND;
@@ -176,11 +176,18 @@ impl World {
         Ok(())
     }
 
+    /// The status of the cluster, asked for a page at a time.
     fn status(&mut self) -> Result<ClusterStatus, Violation> {
-        match self.administer(vec![AdminRequest::Status])?.remove(0) {
-            AdminReply::Status(status) => Ok(*status),
-            other => Err(Violation::new("live", format!("the status is {other:?}"))),
+        let (mut whole, mut next) = (ClusterStatus::default(), Some(VolumeId(0)));
+        while let Some(first) = next {
+            let request = AdminRequest::Status { part: StatusPart::From(first) };
+            let page = match self.administer(vec![request])?.remove(0) {
+                AdminReply::Status(status) => *status,
+                other => return Err(Violation::new("live", format!("the status is {other:?}"))),
+            };
+            next = whole.take_page(page);
         }
+        Ok(whole)
     }
 }
 

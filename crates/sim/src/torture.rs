@@ -203,7 +203,7 @@ impl World {
     pub(crate) fn await_bricks(&mut self) -> Result<(), Violation> {
         let end_ns = self.time.now_ns() + SETUP_NS;
         while self.time.now_ns() < end_ns && self.judges.are_content() {
-            let reply = self.administer(vec![AdminRequest::Status])?.remove(0);
+            let reply = self.administer(vec![AdminRequest::STATUS])?.remove(0);
             if let AdminReply::Status(status) = reply
                 && status.bricks.iter().filter(|brick| brick.alive).count() == self.shape.bricks as usize
             {

@@ -2,7 +2,7 @@
 
 use crate::directory::{ClusterStatus, VolumeInfo, VolumeMap};
 use crate::{IoTimeout, Placement, Protocol, ReadPolicy, StreamInfo, StreamsStatus, Version, wire_enum};
-use base::{BrickId, StreamId};
+use base::{BrickId, StreamId, VolumeId};
 
 /// A command to the directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,13 +57,18 @@ pub enum AdminRequest {
         name: String,
         io_timeout: IoTimeout,
     },
-    ListVolumes,
+    /// All volumes, or a page of them: from this id on, in the order of their ids. Directories of before version 20 answer with all.
+    ListVolumes {
+        from: Option<VolumeId>,
+    },
     /// One volume with its groups.
     VolumeMap {
         name: String,
     },
     /// The cluster at a glance.
-    Status,
+    Status {
+        part: StatusPart,
+    },
     /// Takes a snapshot of a volume: `volume@snapshot`.
     Snapshot {
         volume: String,
@@ -181,7 +186,21 @@ pub enum AdminRequest {
     },
 }
 
+/// What of the cluster's status is asked for. Directories of before version 20 answer with all of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum StatusPart {
+    #[default]
+    All,
+    /// The gateways, and this volume where it exists: what who is attached to it needs.
+    Gateways(Option<VolumeId>),
+    /// A page of the volumes, from this id on in the order of their ids; and where that is the first one, all else.
+    From(VolumeId),
+}
+
 impl AdminRequest {
+    /// The whole status.
+    pub const STATUS: AdminRequest = AdminRequest::Status { part: StatusPart::All };
+
     /// The version with which it came.
     pub fn since(&self) -> Version {
         match self {
@@ -263,9 +282,9 @@ wire_enum!(AdminRequest {
     1 => DeleteVolume { name, nonce },
     2 => ResizeVolume { name, size_bytes },
     3 => SetReadOnly { name, read_only },
-    4 => ListVolumes,
+    4 => ListVolumes { ; since 20: from },
     5 => VolumeMap { name },
-    6 => Status,
+    6 => Status { ; since 20: part },
     7 => AdmitBrick { nonce },
     8 => Snapshot { volume, snapshot, nonce },
     9 => Clone { snapshot, name, nonce },
@@ -285,6 +304,7 @@ wire_enum!(AdminRequest {
     23 => SetPlaces { places }, 24 => SetBucketStream { bucket, stream },
     30 => ForgetBrick { brick }, 31 => MayEvict { brick }, 32 => ForgetLost { name },
 });
+wire_enum!(StatusPart { 0 => All, 1 => Gateways(volume), 2 => From(first) });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),
     6 => Stream(stream), 7 => Streams(streams),

@@ -443,7 +443,7 @@ impl OpenCount {
 }
 
 /// The cluster at a glance.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClusterStatus {
     pub bricks: Vec<BrickEntry>,
     /// Gateways heard of lately.
@@ -457,6 +457,20 @@ pub struct ClusterStatus {
     pub warnings: Vec<String>,
     /// The directory's own store fails: nothing can be made or changed.
     pub store: Option<StoreFailure>,
+    /// With which volume the next page begins, where a page was asked for and is not the last one.
+    pub next: Option<VolumeId>,
+}
+
+impl ClusterStatus {
+    /// Takes in the first page, or the one that follows. Says with which volume the next one begins.
+    pub fn take_page(&mut self, mut page: ClusterStatus) -> Option<VolumeId> {
+        let next = page.next.take();
+        match self.volumes.is_empty() {
+            true => *self = page,
+            false => self.volumes.extend(page.volumes),
+        }
+        next
+    }
 }
 
 /// The directory's own store cannot be written. The directory tries again by itself.
@@ -627,7 +641,7 @@ wire_struct!(BrickEntry {
 });
 wire_struct!(GatewayStatus { id, address, silent_ms; since 9: beside; since 20: name, opened });
 wire_struct!(OpenCount { volume, users });
-wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store });
+wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store; since 20: next });
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus {
     volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for, lost

@@ -25,7 +25,7 @@ pub mod version;
 pub mod view;
 pub mod write;
 
-pub use admin::{AdminError, AdminReply, AdminRequest};
+pub use admin::{AdminError, AdminReply, AdminRequest, StatusPart};
 pub use choice::UnknownName;
 pub use codec::{DecodeError, Reader, Wire, Writer};
 pub use directory::{

@@ -7,13 +7,13 @@ use crate::output;
 use crate::security::certificates;
 use crate::security::token::JoinRole;
 use anyhow::{Context, Result, bail};
-use base::StreamId;
+use base::{StreamId, VolumeId};
 use clap::Subcommand;
 use host::AdminOptions;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wire::{AdminReply, AdminRequest, ClusterStatus, StreamsStatus};
+use wire::{AdminReply, AdminRequest, ClusterStatus, StatusPart, StreamsStatus, VolumeInfo};
 
 /// How long a command waits for the directory.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -110,7 +110,28 @@ pub fn call(global: &Global, request: AdminRequest) -> Result<AdminReply> {
 
 /// How the cluster is.
 pub fn status(global: &Global) -> Result<ClusterStatus> {
-    status_of(call(global, AdminRequest::Status)?)
+    let (mut whole, mut next) = (ClusterStatus::default(), Some(VolumeId(0)));
+    while let Some(first) = next {
+        next = whole
+            .take_page(status_of(call(global, AdminRequest::Status { part: StatusPart::From(first) })?)?);
+    }
+    Ok(whole)
+}
+
+/// All volumes, in the order of their ids.
+pub fn volumes(global: &Global) -> Result<Vec<VolumeInfo>> {
+    let mut volumes: Vec<VolumeInfo> = Vec::new();
+    loop {
+        let from = volumes.last().map_or(VolumeId(0), |last| VolumeId(last.id.0 + 1));
+        let AdminReply::Volumes(page) = call(global, AdminRequest::ListVolumes { from: Some(from) })? else {
+            bail!("the directory answered something else; it is of another version");
+        };
+        // A directory of an earlier release answers with all, whatever is asked.
+        if page.first().is_none_or(|first| first.id < from) {
+            return Ok(volumes);
+        }
+        volumes.extend(page);
+    }
 }
 
 /// The status that the directory answered with.

@@ -261,6 +261,7 @@ mod tests {
                 care,
                 warnings,
                 store: None,
+                next: None,
             },
             4,
             true,

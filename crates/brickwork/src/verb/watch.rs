@@ -323,6 +323,7 @@ mod tests {
             care: wire::Care::default(),
             warnings: Vec::new(),
             store: None,
+            next: None,
         }
     }
 

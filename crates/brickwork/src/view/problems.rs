@@ -313,6 +313,7 @@ mod tests {
             care: wire::Care::default(),
             warnings: Vec::new(),
             store: None,
+            next: None,
         }
     }
 

@@ -387,7 +387,7 @@ fn a_directory_that_is_not_there_is_a_timeout_that_says_why() {
         directory: "127.0.0.1:1".to_owned(),
         timeout: Duration::from_millis(300),
     };
-    let error = admin_call(&options, AdminRequest::Status).unwrap_err().to_string();
+    let error = admin_call(&options, AdminRequest::STATUS).unwrap_err().to_string();
     assert!(error.contains("127.0.0.1:1") && error.contains("refused"), "{error}");
 }
 
@@ -426,7 +426,7 @@ fn a_brick_on_a_full_file_system_says_so_and_serves_again_once_there_is_room() {
         client
     });
     let failures = || -> Vec<String> {
-        let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::Status) else { panic!("no status") };
+        let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::STATUS) else { panic!("no status") };
         status.bricks.into_iter().filter_map(|brick| brick.status.failed).collect()
     };
     let limit = Instant::now() + LIMIT;

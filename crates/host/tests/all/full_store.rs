@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use wire::{AdminError, AdminReply, AdminRequest, ClusterStatus};
 
 fn status(directory: &str) -> ClusterStatus {
-    match admin(directory, AdminRequest::Status) {
+    match admin(directory, AdminRequest::STATUS) {
         Ok(AdminReply::Status(status)) => *status,
         other => panic!("no status: {other:?}"),
     }

@@ -4,12 +4,25 @@ use super::{Client, ClientConfig, ClientEffect, ClientEvent};
 use base::{BrickId, ClientId, GatewayId, GroupId, Machine, NodeId, Payload, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use wire::{
-    AdminReply, Care, ClusterStatus, GatewayStatus, GroupView, Io, IoError, IoReply, Lineage, Message, Slots,
-    VolumeInfo, VolumeMap,
+    AdminReply, AdminRequest, ClusterStatus, GatewayStatus, GroupView, Io, IoError, IoReply, Lineage,
+    Message, Slots, StatusPart, VolumeInfo, VolumeMap, directory::VolumeStatus,
 };
 
 const OWN: GatewayId = GatewayId(1);
 const BESIDE: GatewayId = GatewayId(2);
+
+/// Its own gateway, and one beside a brick.
+fn listed() -> Vec<GatewayStatus> {
+    let gateway = |id: GatewayId, beside| GatewayStatus {
+        id,
+        address: id.to_string(),
+        silent_ms: 0,
+        beside,
+        name: String::new(),
+        opened: Vec::new(),
+    };
+    vec![gateway(OWN, None), gateway(BESIDE, Some(BrickId(5)))]
+}
 
 struct Play {
     client: Client,
@@ -23,24 +36,7 @@ impl Play {
         let config = ClientConfig { id: ClientId(9), volume: "v".to_owned(), window: 8 };
         let now = Time(1_000_000_000_000);
         let mut play = Play { client: Client::new(config, now), now, tag: 0 };
-        let gateway = |id: GatewayId, beside| GatewayStatus {
-            id,
-            address: id.to_string(),
-            silent_ms: 0,
-            beside,
-            name: String::new(),
-            opened: Vec::new(),
-        };
-        let gateways = vec![gateway(OWN, None), gateway(BESIDE, Some(BrickId(5)))];
-        let status = ClusterStatus {
-            bricks: Vec::new(),
-            gateways,
-            volumes: Vec::new(),
-            version: 1,
-            care: Care::default(),
-            warnings: Vec::new(),
-            store: None,
-        };
+        let status = ClusterStatus { gateways: listed(), version: 1, ..ClusterStatus::default() };
         play.step(ClientEvent::Up(NodeId::Gateway(OWN)));
         let result = Ok(AdminReply::Status(Box::new(status)));
         let sent = play.hear(NodeId::Directory, Message::AdminDone { operation: 1, result });
@@ -165,4 +161,42 @@ fn errors_of_another_gateway_are_asked_about_again() {
     let sent = play.hear(NodeId::Gateway(BESIDE), reply);
     assert_eq!(asked(&sent), [OWN], "it may not have heard that the volume grew");
     assert!(!sent.iter().any(|effect| matches!(effect, ClientEffect::Reply { .. })));
+}
+
+/// Found by the test of real daemons: it asked for the gateways alone: new connections saw the old size for ever.
+#[test]
+fn a_resize_of_its_volume_is_asked_for_and_has_it_attach_again() {
+    let mut play = Play::new();
+    let mut sent = play.step(ClientEvent::Up(NodeId::Directory));
+    play.client.wake(play.now, &mut sent);
+    let asks = |effect: &ClientEffect| {
+        let ClientEffect::Send { to: NodeId::Directory, packet } = effect else { return None };
+        match packet.message {
+            Message::Admin { operation, request: AdminRequest::Status { part } } => Some((operation, part)),
+            _ => None,
+        }
+    };
+    let (operation, part) = sent.iter().find_map(asks).expect("it asks now and then");
+    assert_eq!(part, StatusPart::Gateways(Some(VolumeId(7))));
+    let mut volume = play.client.volume.clone().expect("it is attached");
+    let told = |volume: &VolumeInfo| {
+        let of = VolumeStatus {
+            volume: volume.clone(),
+            groups: 1,
+            degraded: 0,
+            unavailable: 0,
+            can_lose: 1,
+            rebuilding: 0,
+            unplaced: 0,
+            waits_for: Vec::new(),
+            lost: 0,
+        };
+        let status = ClusterStatus { gateways: listed(), volumes: vec![of], ..ClusterStatus::default() };
+        Message::AdminDone { operation, result: Ok(AdminReply::Status(Box::new(status))) }
+    };
+    let sent = play.hear(NodeId::Directory, told(&volume));
+    assert_eq!(attached(&sent, OWN), None, "it is as it was");
+    volume.size_bytes *= 2;
+    let sent = play.hear(NodeId::Directory, told(&volume));
+    assert!(attached(&sent, OWN).is_some());
 }

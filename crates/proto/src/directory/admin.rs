@@ -19,7 +19,7 @@ impl Desk {
     ) {
         let read = self.read(now, &request);
         let outdated = self.cluster.age.warning(self.cluster.records.counts.version);
-        if let Some(why) = outdated.filter(|_| !matches!(request, AdminRequest::Status)) {
+        if let Some(why) = outdated.filter(|_| !matches!(request, AdminRequest::Status { .. })) {
             // A command may have been carried out as far as the newest store knows: it is not denied.
             let refusal = if read.is_some() { AdminError::NotNow(why) } else { AdminError::Unknown(why) };
             return answer(fx, asker, Err(refusal));
@@ -45,9 +45,9 @@ impl Desk {
                 info.read_policy = read_policy;
                 Ok(())
             }),
-            AdminRequest::ListVolumes
+            AdminRequest::ListVolumes { .. }
             | AdminRequest::VolumeMap { .. }
-            | AdminRequest::Status
+            | AdminRequest::Status { .. }
             | AdminRequest::MayEvict { .. }
             | AdminRequest::ListStreams => unreachable!("answered above"),
             AdminRequest::SetIoTimeout { name, io_timeout } => self.alter(asker, &name, fx, |info| {
@@ -87,10 +87,12 @@ impl Desk {
     /// The answer to a command that changes nothing.
     fn read(&self, now: Time, request: &AdminRequest) -> Answered {
         match request {
-            AdminRequest::ListVolumes => Some(Ok(self.list())),
+            AdminRequest::ListVolumes { from } => Some(Ok(self.list(*from))),
             AdminRequest::VolumeMap { name } => Some(self.volume_map(name).map(AdminReply::Map)),
             AdminRequest::MayEvict { brick } => Some(self.may_evict(now, *brick).map(|()| AdminReply::Done)),
-            AdminRequest::Status => Some(Ok(AdminReply::Status(Box::new(self.cluster_status(now))))),
+            AdminRequest::Status { part } => {
+                Some(Ok(AdminReply::Status(Box::new(self.cluster_status(now, *part)))))
+            }
             AdminRequest::ListStreams => Some(Ok(AdminReply::Streams(Box::new(self.streams_status(now))))),
             _ => None,
         }

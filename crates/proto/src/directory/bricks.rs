@@ -7,8 +7,8 @@ use super::event::DirectoryEffect;
 use super::news::News;
 use super::records::{BrickRecord, CareRecord};
 use super::store::{After, Asker};
-use base::{BrickId, GroupId, Time};
-use wire::{AdminError, AdminReply, AdminRequest};
+use base::{BrickId, GroupId, Time, VolumeId};
+use wire::{AdminError, AdminReply, AdminRequest, StatusPart};
 
 impl Desk {
     pub(super) fn admit(&mut self, asker: Asker, nonce: u64, fx: &mut Vec<DirectoryEffect>) -> Answered {
@@ -219,7 +219,8 @@ impl Desk {
             _ => {}
         }
         let puts = self.cluster.records.put_care();
-        let result = Ok(AdminReply::Status(Box::new(self.cluster_status(now))));
+        let result =
+            Ok(AdminReply::Status(Box::new(self.cluster_status(now, StatusPart::From(VolumeId(0))))));
         self.cluster.put(puts, vec![After::Answer(asker, result)], fx);
         None
     }

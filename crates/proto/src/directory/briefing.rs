@@ -35,7 +35,7 @@ impl Briefing {
     pub(super) fn new(cluster: &Cluster, brick: BrickId, known: u64) -> Briefing {
         let durable = cluster.store.durable();
         let mut briefing = Briefing { version: durable, is_whole: true, ..Briefing::default() };
-        let page_bytes = cluster.rules.page_bytes(cluster.config.page_bytes);
+        let page_bytes = cluster.page_bytes();
         let mut bytes = briefing.take_left(cluster, brick, page_bytes);
         let mut told = BTreeSet::new();
         let mut changes = changes_since(cluster, known).peekable();

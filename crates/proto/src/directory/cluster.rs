@@ -319,6 +319,11 @@ impl Cluster {
         self.age.listens(now, &self.records.bricks)
     }
 
+    /// Behind how many bytes a page ends of what is told.
+    pub(super) fn page_bytes(&self) -> usize {
+        self.rules.page_bytes(self.config.page_bytes)
+    }
+
     // ---- publishing ----
 
     pub(super) fn publish(&self, group: GroupId, to: Option<NodeId>, fx: &mut Vec<DirectoryEffect>) {

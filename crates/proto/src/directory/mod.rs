@@ -388,7 +388,7 @@ impl Directory {
 /// Whether the answer comes from the records: an old store would deny what was made since.
 fn asks_for_records(message: &Message) -> bool {
     match message {
-        Message::Admin { request, .. } => !matches!(request, AdminRequest::Status),
+        Message::Admin { request, .. } => !matches!(request, AdminRequest::Status { .. }),
         message => matches!(message, Message::OpenVolume { .. }),
     }
 }

@@ -7,26 +7,52 @@ use base::{BrickId, GroupId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::directory::{BrickEntry, VolumeStatus};
-use wire::{BrickStatus, ClusterStatus, GroupView};
+use wire::{BrickStatus, ClusterStatus, GroupView, StatusPart, Wire};
+
+/// The first of them, until they have so many bytes; one at least, if there is one.
+pub(super) fn page<T: Wire>(all: impl Iterator<Item = T>, bytes: usize) -> Vec<T> {
+    let mut length = 0;
+    let fits = |one: &T| {
+        let had = length;
+        length += one.to_bytes().len();
+        had == 0 || length <= bytes
+    };
+    all.take_while(fits).collect()
+}
 
 impl Desk {
-    /// What an operator sees.
-    pub(super) fn cluster_status(&self, now: Time) -> ClusterStatus {
-        ClusterStatus {
-            bricks: self.cluster.records.bricks.keys().map(|brick| self.brick_entry(now, *brick)).collect(),
-            gateways: self.cluster.gateways.status(now),
-            volumes: self
-                .cluster
-                .records
-                .volumes
-                .values()
-                .map(|record| self.volume_status(now, record))
-                .collect(),
-            version: self.cluster.records.counts.version,
-            care: self.cluster.care(),
-            warnings: self.warnings(now),
-            store: self.cluster.store.failure(now),
+    /// What an operator sees, or a part of it.
+    pub(super) fn cluster_status(&self, now: Time, part: StatusPart) -> ClusterStatus {
+        let mut status = ClusterStatus::default();
+        if let StatusPart::All | StatusPart::From(VolumeId(0)) = part {
+            let bricks = self.cluster.records.bricks.keys();
+            status.bricks = bricks.map(|brick| self.brick_entry(now, *brick)).collect();
+            status.version = self.cluster.records.counts.version;
+            status.care = self.cluster.care();
+            status.warnings = self.warnings(now);
+            status.store = self.cluster.store.failure(now);
         }
+        if let StatusPart::All | StatusPart::From(VolumeId(0)) | StatusPart::Gateways(_) = part {
+            status.gateways = self.cluster.gateways.status(now);
+        }
+        let volumes = |from| {
+            let records = self.cluster.records.volumes.range(from..);
+            records.map(|(_, record)| self.volume_status(now, record))
+        };
+        match part {
+            StatusPart::All => status.volumes = volumes(VolumeId(0)).collect(),
+            StatusPart::Gateways(volume) => {
+                let record = volume.and_then(|volume| self.cluster.records.volumes.get(&volume));
+                status.volumes = record.map(|record| self.volume_status(now, record)).into_iter().collect();
+            }
+            StatusPart::From(first) => {
+                status.volumes = page(volumes(first), self.cluster.page_bytes());
+                let last = status.volumes.last().map(|last| last.volume.id.0);
+                let behind = last.and_then(|last| volumes(VolumeId(last + 1)).next());
+                status.next = behind.map(|next| next.volume.id);
+            }
+        }
+        status
     }
 
     fn brick_entry(&self, now: Time, id: BrickId) -> BrickEntry {

@@ -7,6 +7,7 @@ mod forget;
 mod gateways;
 mod loans;
 mod news;
+mod pages;
 mod placement;
 mod runs;
 mod slow;
@@ -580,7 +581,9 @@ fn no_group_begins_with_a_new_head_before_all_have_fenced() {
     assert!(!activates(&stage), "one group has not fenced");
     stage.forget_ready();
     stage.restart();
-    let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes) else { panic!("no list") };
+    let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes { from: None }) else {
+        panic!("no list")
+    };
     let names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
     assert_eq!(names, ["v"], "what was there is, and what is to come is not yet");
     stage.run(1000);
@@ -752,7 +755,9 @@ fn a_read_policy_and_a_timeout_are_kept_and_told() {
     let Ok(AdminReply::Volume(info)) = stage.ask(set) else { panic!("not set") };
     assert_eq!(info.io_timeout, wire::IoTimeout::Never);
     stage.restart();
-    let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes) else { panic!("no list") };
+    let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes { from: None }) else {
+        panic!("no list")
+    };
     assert_eq!(volumes, [info]);
 }
 
@@ -790,7 +795,7 @@ fn only_what_was_said_of_the_care_overrides_the_configuration() {
         Care { scrub_interval_s: 77, rebuild_after_s: 78, ..Care::default() };
     stage.restart();
     stage.run(1000);
-    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("no status") };
+    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::STATUS) else { panic!("no status") };
     let care = Care {
         scrub: 1,
         rebuild_bytes_per_second: 1 << 20,

@@ -7,6 +7,7 @@ use super::event::{DirectoryEffect, Put};
 use super::members::{full, fullness};
 use super::names::check_name;
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
+use super::status::page;
 use super::store::{After, Asker};
 use super::streams::may_be_given;
 use super::views::following;
@@ -325,9 +326,15 @@ impl Desk {
         })
     }
 
-    pub(super) fn list(&self) -> AdminReply {
-        let ready = self.cluster.records.volumes.values().filter(|record| record.ready);
-        AdminReply::Volumes(ready.map(|record| self.cluster.shown(&record.info).clone()).collect())
+    /// All volumes that can be opened, or a page of them from an id on.
+    pub(super) fn list(&self, from: Option<VolumeId>) -> AdminReply {
+        let records = self.cluster.records.volumes.range(from.unwrap_or_default()..);
+        let ready = records.filter(|(_, record)| record.ready);
+        let shown = ready.map(|(_, record)| self.cluster.shown(&record.info).clone());
+        AdminReply::Volumes(match from {
+            Some(_) => page(shown, self.cluster.page_bytes()),
+            None => shown.collect(),
+        })
     }
 
     /// What the groups of a volume lost is not lost any more, but zeros: a view of the same members says so.

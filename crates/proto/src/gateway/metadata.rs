@@ -44,7 +44,10 @@ pub(super) struct Metadata {
     serial: u64,
     opening: BTreeMap<String, Vec<Waiter>>,
     questions: BTreeMap<u64, String>,
+    /// Sessions that wait for the list of all volumes, under which number its next page is asked for, and what came of it.
     listing: Vec<u64>,
+    list_asked: u64,
+    listed: Vec<VolumeInfo>,
     pub(super) users: Users,
     pub(super) volumes: BTreeMap<VolumeId, OpenVolume>,
 }
@@ -61,6 +64,8 @@ impl Metadata {
             opening: BTreeMap::new(),
             questions: BTreeMap::new(),
             listing: Vec::new(),
+            list_asked: 0,
+            listed: Vec::new(),
             users: Users::default(),
             volumes: BTreeMap::new(),
         }
@@ -105,8 +110,35 @@ impl Metadata {
 
     fn ask_for_list(&mut self, fx: &mut Vec<GatewayEffect>) {
         self.serial += 1;
-        let request = AdminRequest::ListVolumes;
+        self.list_asked = self.serial;
+        let request = AdminRequest::ListVolumes { from: Some(self.list_from()) };
         send(fx, NodeId::Directory, Message::Admin { operation: self.serial, request });
+    }
+
+    /// With which volume the next page of the list begins.
+    fn list_from(&self) -> VolumeId {
+        self.listed.last().map_or(VolumeId(0), |last| VolumeId(last.id.0 + 1))
+    }
+
+    /// A page of the list of all volumes, or why there is none.
+    fn on_listed(&mut self, result: Result<Vec<VolumeInfo>, AdminError>, fx: &mut Vec<GatewayEffect>) {
+        let volumes = match result {
+            Ok(page) => {
+                let from = self.list_from();
+                // Directories of earlier releases have no pages: they answer with all, whatever is asked.
+                let is_all = page.first().is_none_or(|first| first.id < from);
+                if !is_all {
+                    self.listed.extend(page);
+                    return self.ask_for_list(fx);
+                }
+                Ok(core::mem::take(&mut self.listed))
+            }
+            Err(error) => Err(error),
+        };
+        self.listed.clear();
+        for session in core::mem::take(&mut self.listing) {
+            fx.push(GatewayEffect::Listed { session, volumes: volumes.clone() });
+        }
     }
 
     /// Asks for the views that turned out to be old, a few times a second at most.
@@ -303,16 +335,11 @@ impl super::Gateway {
                 coordinator.on_views(views);
                 self.requests.keep_time(metadata);
             }
-            Message::AdminDone { result, .. } => {
-                let volumes = match result {
-                    Ok(AdminReply::Volumes(volumes)) => Ok(volumes),
-                    Ok(_) => return,
-                    Err(error) => Err(error),
-                };
-                for session in core::mem::take(&mut metadata.listing) {
-                    fx.push(GatewayEffect::Listed { session, volumes: volumes.clone() });
-                }
-            }
+            Message::AdminDone { operation, result } if operation == metadata.list_asked => match result {
+                Ok(AdminReply::Volumes(volumes)) => metadata.on_listed(Ok(volumes), fx),
+                Ok(_) => {}
+                Err(error) => metadata.on_listed(Err(error), fx),
+            },
             _ => {}
         }
     }

@@ -7,8 +7,8 @@ use base::{
 };
 use core::time::Duration;
 use wire::{
-    GroupView, Io, IoError, IoReply, Lineage, Message, PrepareOutcome, ReadOutcome, Service, Slots, Span,
-    VolumeInfo, VolumeMap, Wait,
+    AdminReply, AdminRequest, GroupView, Io, IoError, IoReply, Lineage, Message, PrepareOutcome, ReadOutcome,
+    Service, Slots, Span, VolumeInfo, VolumeMap, Wait,
 };
 
 const VOLUME: VolumeId = VolumeId(1);
@@ -587,4 +587,54 @@ fn who_writes_no_volume_takes_no_number_and_does_not_ask_again_and_again() {
     };
     assert_eq!(asked(Serves::Nobody, 5), [0; 3], "a sign of life every two seconds");
     assert!(asked(Serves::OwnClient, 5).len() > 10, "without a number it asks again soon");
+}
+
+/// What the gateway asks of the list of all volumes: under which number, and from which id on.
+fn asked_for_list(play: &mut Play) -> Option<(u64, VolumeId)> {
+    core::mem::take(&mut play.fx).into_iter().rev().find_map(|effect| match effect {
+        GatewayEffect::Send { to: NodeId::Directory, packet } => match packet.message {
+            Message::Admin { operation, request: AdminRequest::ListVolumes { from: Some(from) } } => {
+                Some((operation, from))
+            }
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+fn page(operation: u64, ids: &[u64]) -> Message {
+    let volumes = ids.iter().map(|id| info(VolumeId(*id), &format!("v{id}"))).collect();
+    Message::AdminDone { operation, result: Ok(AdminReply::Volumes(volumes)) }
+}
+
+#[test]
+fn the_list_of_volumes_is_put_together_of_pages() {
+    let mut play = Play::new(&[]);
+    play.step(GatewayEvent::List { session: SESSION });
+    let (first, from) = asked_for_list(&mut play).expect("asked");
+    assert_eq!(from, VolumeId(0));
+    play.hear(NodeId::Directory, page(first, &[2, 5]));
+    let (second, from) = asked_for_list(&mut play).expect("asked for what follows");
+    assert_eq!(from, VolumeId(6));
+    play.hear(NodeId::Directory, page(first, &[2, 5]));
+    assert_eq!(asked_for_list(&mut play), None, "an answer that came twice");
+    play.hear(NodeId::Directory, page(second, &[9]));
+    let (third, _) = asked_for_list(&mut play).expect("asked for what follows");
+    play.hear(NodeId::Directory, page(third, &[]));
+    assert_eq!(listed(&mut play), [2, 5, 9]);
+    // The directory of an earlier release answers with all of it, whatever is asked.
+    play.step(GatewayEvent::List { session: SESSION });
+    let (first, _) = asked_for_list(&mut play).expect("asked");
+    play.hear(NodeId::Directory, page(first, &[2, 5]));
+    let (second, _) = asked_for_list(&mut play).expect("asked for what follows");
+    play.hear(NodeId::Directory, page(second, &[2, 5]));
+    assert_eq!(listed(&mut play), [2, 5]);
+}
+
+fn listed(play: &mut Play) -> Vec<u64> {
+    let listed = core::mem::take(&mut play.fx).into_iter().find_map(|effect| match effect {
+        GatewayEffect::Listed { session: SESSION, volumes } => volumes.ok(),
+        _ => None,
+    });
+    listed.expect("a list").iter().map(|volume| volume.id.0).collect()
 }

@@ -59,7 +59,7 @@ fn a_group_that_waits_for_a_brick_without_memory_names_it_and_goes_on_when_it_is
     cluster.run(Duration::from_secs(6));
     cluster.revive(NodeId::Brick(other));
     cluster.run(Duration::from_secs(6));
-    let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::Status) else { panic!("no status") };
+    let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::STATUS) else { panic!("no status") };
     assert_eq!((status.volumes[0].unavailable, &status.volumes[0].waits_for[..]), (1, &[lost][..]));
     assert!(status.bricks.iter().all(|brick| brick.alive), "to bring bricks back is no remedy");
     cluster.admin(AdminRequest::EvictBrick { brick: lost }).expect("the others have it all");

@@ -26,7 +26,7 @@ fn cluster() -> (Cluster, VolumeId, BrickId, MemoryDisk) {
 }
 
 fn status(cluster: &mut Cluster) -> wire::ClusterStatus {
-    match cluster.admin(AdminRequest::Status) {
+    match cluster.admin(AdminRequest::STATUS) {
         Ok(AdminReply::Status(status)) => *status,
         other => panic!("{other:?}"),
     }

@@ -205,7 +205,7 @@ fn status_counts_groups_that_lost_too_many_bricks_at_once_as_unavailable() {
             cluster.run(Duration::from_secs(1));
             (1..=dead).for_each(|brick| cluster.kill(NodeId::Brick(BrickId(brick))));
             cluster.run(Duration::from_secs(20));
-            let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::Status) else {
+            let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::STATUS) else {
                 panic!("no status")
             };
             assert!(status.volumes[0].groups > 0);

@@ -25,7 +25,7 @@ impl Bench {
     }
 
     fn slow(&mut self, brick: BrickId) -> Option<SlowEntry> {
-        match self.cluster.admin(AdminRequest::Status) {
+        match self.cluster.admin(AdminRequest::STATUS) {
             Ok(AdminReply::Status(status)) => {
                 status.bricks.into_iter().find(|entry| entry.id == brick).expect("known").slow
             }

@@ -105,7 +105,7 @@ fn a_stream_that_is_starved_at_one_brick_for_a_minute_evicts_no_brick_and_is_not
         assert!(waits >= 8, "{layout}: {waits} requests waited");
         assert_eq!(repeats(&cluster) - before, 0, "{layout}");
         assert!(cluster.directory.views().all(|view| view.is_writer(BRICK)), "{layout}: nobody was left out");
-        let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::Status) else { panic!("a status") };
+        let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::STATUS) else { panic!("a status") };
         assert!(status.bricks.iter().all(|brick| brick.slow.is_none()), "{layout}: {status:?}");
 
         // Its turn comes with the next step of the disk.

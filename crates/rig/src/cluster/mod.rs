@@ -539,7 +539,7 @@ impl Cluster {
     }
 
     pub fn health(&self) -> Result<ClusterStatus> {
-        match self.call(AdminRequest::Status)? {
+        match self.call(AdminRequest::STATUS)? {
             AdminReply::Status(status) => Ok(*status),
             other => bail!("the directory answered a question about its status with {other:?}"),
         }

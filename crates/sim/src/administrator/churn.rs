@@ -126,7 +126,9 @@ impl World {
 
     /// Every brick has forgotten the volumes that are deleted, whatever it missed of their lives.
     pub(crate) fn deletions_are_known(&mut self) -> Result<(), Violation> {
-        let AdminReply::Volumes(volumes) = self.administer(vec![AdminRequest::ListVolumes])?.remove(0) else {
+        let AdminReply::Volumes(volumes) =
+            self.administer(vec![AdminRequest::ListVolumes { from: None }])?.remove(0)
+        else {
             return Ok(());
         };
         let there: BTreeSet<VolumeId> = volumes.iter().map(|volume| volume.family).collect();

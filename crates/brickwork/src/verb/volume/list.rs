@@ -4,9 +4,9 @@ use crate::config::Bytes;
 use crate::global::Global;
 use crate::verb::client;
 use crate::{output, view};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use base::{BLOCK_U64, VolumeId};
-use wire::{AdminReply, AdminRequest, VolumeInfo};
+use wire::VolumeInfo;
 
 pub(super) const HELP: &str = "\
 Snapshots stand below their volume, the oldest first; a clone says of which snapshot it is.
@@ -16,9 +16,7 @@ Examples:
   brickwork volume list --json | jq -r '.[] | select(.snapshot | not) | .name'";
 
 pub(super) fn list(global: &Global) -> Result<()> {
-    let AdminReply::Volumes(volumes) = client::call(global, AdminRequest::ListVolumes)? else {
-        bail!("the directory answered something else; it is of another version");
-    };
+    let volumes = client::volumes(global)?;
     if global.json {
         output::print_json(&volumes.iter().map(view::volume_json).collect());
         return Ok(());

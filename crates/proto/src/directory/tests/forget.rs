@@ -12,7 +12,7 @@ impl Stage {
     }
 
     fn knows(&mut self, brick: BrickId) -> bool {
-        let Ok(AdminReply::Status(status)) = self.ask(AdminRequest::Status) else { panic!("no status") };
+        let Ok(AdminReply::Status(status)) = self.ask(AdminRequest::STATUS) else { panic!("no status") };
         status.bricks.iter().any(|entry| entry.id == brick)
     }
 }

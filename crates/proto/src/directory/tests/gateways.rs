@@ -26,7 +26,7 @@ impl Stage {
     }
 
     fn gateways(&mut self) -> Vec<GatewayStatus> {
-        let Ok(AdminReply::Status(status)) = self.ask(AdminRequest::Status) else { panic!("no status") };
+        let Ok(AdminReply::Status(status)) = self.ask(AdminRequest::STATUS) else { panic!("no status") };
         status.gateways
     }
 

@@ -112,7 +112,7 @@ fn a_member_that_is_up_and_does_not_answer_is_named_in_the_log_and_in_status() {
     let status = stage.bricks.remove(&other).expect("a brick");
     stage.run(6000);
     let waits_for = |stage: &mut Stage| {
-        let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("no status") };
+        let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::STATUS) else { panic!("no status") };
         let of = status.volumes.into_iter().find(|of| of.volume.id == volume.id).expect("known");
         (of.unavailable, of.waits_for)
     };

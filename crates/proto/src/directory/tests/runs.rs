@@ -89,7 +89,7 @@ fn a_disk_that_is_older_than_what_was_told_of_it_is_left_out_and_compared() {
     stage.catch_up(MINE);
     stage.run(3000);
     assert!(stage.is_current(), "it has been compared");
-    let status = stage.ask(AdminRequest::Status).expect("a status");
+    let status = stage.ask(AdminRequest::STATUS).expect("a status");
     let AdminReply::Status(status) = status else { panic!("{status:?}") };
     assert!(status.warnings.iter().any(|why| why.contains("a disk of brick-1")), "{:?}", status.warnings);
 }
@@ -210,7 +210,7 @@ fn a_directory_whose_store_is_older_than_what_bricks_know_does_nothing() {
     let refused = stage.ask(AdminRequest::AdmitBrick { nonce: 77 });
     let Err(AdminError::Unknown(why)) = refused else { panic!("{refused:?}") };
     assert!(why.contains("`brickwork directory rebuild`"), "{why}");
-    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("a status") };
+    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::STATUS) else { panic!("a status") };
     assert!(
         status.warnings.iter().any(|why| why.contains("older than what brick-")),
         "{:?}",
@@ -247,7 +247,7 @@ fn a_directory_that_may_be_outdated_denies_nothing() {
     let packet = DirectoryEvent::Packet { from: ADMIN, packet: opened.into() };
     stage.directory.step(stage.now, packet, &mut fx);
     assert!(fx.is_empty(), "{fx:?}");
-    let asked = stage.ask(AdminRequest::ListVolumes);
+    let asked = stage.ask(AdminRequest::ListVolumes { from: None });
     assert!(
         matches!(asked, Err(AdminError::NotNow(_))),
         "of a question there is nothing to be known: {asked:?}"

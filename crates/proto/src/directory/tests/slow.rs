@@ -26,7 +26,7 @@ impl Stage {
     }
 
     fn slow(&mut self, brick: BrickId) -> Option<SlowEntry> {
-        match self.ask(AdminRequest::Status) {
+        match self.ask(AdminRequest::STATUS) {
             Ok(AdminReply::Status(status)) => {
                 status.bricks.into_iter().find(|entry| entry.id == brick).expect("known").slow
             }

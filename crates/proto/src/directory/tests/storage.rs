@@ -183,14 +183,14 @@ fn what_waits_for_a_failing_store_is_bounded_and_shown() {
         stage.bricks.values_mut().for_each(|status| status.address.clone_from(&address));
         stage.run(100);
     }
-    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("no status") };
+    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::STATUS) else { panic!("no status") };
     let failure = status.store.expect("shown");
     // Three bricks, and the version of the map.
     assert_eq!((failure.why.as_str(), failure.waiting), (FULL, 4), "{failure:?}");
     assert!((15..=25).contains(&failure.tries) && failure.since_ms > 15_000, "{failure:?}");
     stage.storage_fails = None;
     stage.run(2000);
-    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("no status") };
+    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::STATUS) else { panic!("no status") };
     assert_eq!(status.store, None);
     let stored = Records::load(&stage.stored.clone().into_iter().collect::<Vec<_>>()).expect("its own store");
     assert!(stored.bricks.values().all(|record| record.address == "10.0.0.1:199"));
