@@ -413,9 +413,8 @@ impl Shape {
             disks.journal_bytes = disks.journal_bytes.max(1 << 20);
         }
         let operations = options.operations.unwrap_or(draw.between(1000, 4000));
-        let has_room_for_notes = disks.journal_bytes >= CHURN_JOURNAL_BYTES;
         let intrigues = match options.faults {
-            true => draw_intrigues(seed, options.plant.as_deref(), has_room_for_notes),
+            true => draw_intrigues(seed, options.plant.as_deref()),
             false => Intrigues::default(),
         };
         Shape {
@@ -619,12 +618,9 @@ const OLD_STORE_PERCENT: u32 = 25;
 
 /// In so many volumes come and go that nobody opens.
 const CHURN_PERCENT: u32 = 25;
-/// But not beside smaller journals: a brick's notes have a twentieth of its first one. A volume that finds no room for notes is made and never served (seed
-/// 990369 at a4508da0), and that is not mended yet.
-const CHURN_JOURNAL_BYTES: u64 = 1 << 20;
 
 /// In three of ten seeds an operator works on streams, and in half of these, and some others, a gateway lies about delays.
-fn draw_intrigues(seed: u64, plant: Option<&str>, has_room_for_notes: bool) -> Intrigues {
+fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
     let mut draw = Draw::new(seed ^ 0x6c69_6573);
     let commands = draw.percent(30).then(|| draw.bits());
     let lies = draw.percent(if commands.is_some() { 50 } else { 10 }).then(|| draw.bits());
@@ -635,7 +631,7 @@ fn draw_intrigues(seed: u64, plant: Option<&str>, has_room_for_notes: bool) -> I
     let old_store =
         Draw::new(seed ^ 0x7374_6f72).percent(OLD_STORE_PERCENT) || is_planted("old_store_unnoticed");
     let mut of_churn = Draw::new(seed ^ 0x6368_726e);
-    let churn = of_churn.percent(CHURN_PERCENT).then(|| of_churn.bits()).filter(|_| has_room_for_notes);
+    let churn = of_churn.percent(CHURN_PERCENT).then(|| of_churn.bits());
     Intrigues { lies, commands, churn, old_disks, old_store }
 }
 

@@ -202,12 +202,11 @@ impl Running {
     }
 
     pub(crate) fn on_note(&mut self, token: Token, key: Vec<u8>, value: Option<Vec<u8>>) {
-        let admitted = self.log.facts.admit_note(&key, value.as_deref());
+        let admitted = self.log.facts.notes.check_size(&key, value.as_deref());
         let is_busy = self.log.is_queue_full();
         if let Err(error) = admitted.and(if is_busy { Err(StoreError::Busy) } else { Ok(()) }) {
             return self.device.noted(token, Err(error));
         }
-        self.log.facts.note(key.clone(), value.clone());
         self.enqueue(Item::Note { token, key, value });
     }
 
@@ -262,7 +261,7 @@ impl Running {
         if self.destage.is_wanted() {
             return self.start_cycle();
         }
-        if self.log.is_due(now) && !self.log.begin_group(&self.blocks.discards, &mut self.device) {
+        if self.log.is_due(now) && !self.log.begin_group(&self.blocks, &mut self.device) {
             self.destage.hurry(true);
             if self.destage.is_wanted() {
                 self.start_cycle();
@@ -272,7 +271,7 @@ impl Running {
 
     /// Begins a cycle with its checkpoint.
     fn start_cycle(&mut self) {
-        match self.log.begin_checkpoint(&self.blocks.discards, &mut self.device) {
+        match self.log.begin_checkpoint(&mut self.blocks, &mut self.device) {
             Some(tail) => self.destage.seal(tail),
             None => self.fail("the journal holds more than this store can have written; replace the disk"),
         }

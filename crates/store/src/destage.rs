@@ -106,7 +106,7 @@ impl Destage {
 
     /// Wants a cycle when enough has gathered, the journal fills up, or the disk is idle.
     pub(crate) fn consider(&mut self, now: Time, blocks: &Blocks, log: &Log) {
-        self.want(blocks.pages.has_blank());
+        self.want(blocks.pages.has_blank() || log.facts.notes.are_due(blocks.slots.available()));
         let Some(due) = self.due(blocks) else { return };
         let journal_max = (log.journal().capacity() / 3).min(self.limits.backlog_bytes as u64 * 2);
         let durable = blocks.layers.durable();
@@ -229,6 +229,7 @@ impl Destage {
         blocks.release(left);
         self.stats.blocks += writing.written_blocks();
         writing.free(blocks);
+        log.facts.notes.take_retired().into_iter().for_each(|slot| blocks.slots.free(slot));
         self.turns.calm_down();
         self.stats.cycles += 1;
         self.forget_discarded(blocks, log, now);

@@ -1,26 +1,22 @@
-//! The small state that every checkpoint repeats: notes, and which requests took effect.
+//! The small state that every checkpoint repeats: notes as far as no sheet says them, and which requests took effect.
 
 use crate::completions::Completions;
+use crate::notes::{Notes, Pairs};
 use crate::record::Record;
 use base::{Stamp, VolumeId};
-use std::collections::BTreeMap;
-use wire::disk::{HORIZON_NOTE, StoreError};
+use wire::disk::HORIZON_NOTE;
 use wire::{Completion, Wire};
 
 /// Notes and outcomes take at most one in so many bytes of the journal, each.
 const JOURNAL_SHARE: usize = 20;
 /// What an outcome takes of the journal, in bytes.
 const COMPLETION_BYTES: usize = 32;
-/// What a note takes beside key and value.
-const NOTE_BYTES: usize = 8;
 /// At most what the bound of 64 busy clients is.
 const COMPLETIONS_MAX: usize = 64 * 4096;
 
 #[derive(Debug)]
 pub(crate) struct Facts {
-    notes: BTreeMap<Vec<u8>, Vec<u8>>,
-    notes_bytes: usize,
-    notes_bytes_max: usize,
+    pub(crate) notes: Notes,
     completions: Completions,
 }
 
@@ -29,16 +25,7 @@ impl Facts {
     pub(crate) fn new(journal_bytes: u64) -> Facts {
         let notes_bytes_max = journal_bytes as usize / JOURNAL_SHARE;
         let effects_max = (notes_bytes_max / COMPLETION_BYTES).min(COMPLETIONS_MAX);
-        let (notes, notes_bytes) = (BTreeMap::new(), 0);
-        Facts { notes, notes_bytes, notes_bytes_max, completions: Completions::new(effects_max) }
-    }
-
-    /// Whether there is room for a note; one that takes no more than what it replaces always has it.
-    pub(crate) fn admit_note(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
-        let old = self.notes.get(key).map_or(0, |old| note_bytes(key, old));
-        let new = value.map_or(0, |new| note_bytes(key, new));
-        let is_full = new > old && self.notes_bytes - old + new > self.notes_bytes_max;
-        if is_full { Err(StoreError::NoSpace) } else { Ok(()) }
+        Facts { notes: Notes::new(notes_bytes_max), completions: Completions::new(effects_max) }
     }
 
     /// Sets or removes a note. The horizon only rises: what the store has forgotten since is in it, and whoever notes another one may
@@ -47,26 +34,18 @@ impl Facts {
         if key == HORIZON_NOTE && stamp_of(value.as_ref()) < stamp_of(self.notes.get(HORIZON_NOTE)) {
             return;
         }
-        self.notes_bytes -= self.notes.get(&key).map_or(0, |old| note_bytes(&key, old));
-        match value {
-            Some(value) => {
-                self.notes_bytes += note_bytes(&key, &value);
-                self.notes.insert(key, value);
-            }
-            None => drop(self.notes.remove(&key)),
-        }
+        self.notes.set(key, value);
     }
 
-    /// A checkpoint says which notes there are.
-    pub(crate) fn reset_notes(&mut self, notes: Vec<(Vec<u8>, Vec<u8>)>) {
-        self.notes = notes.into_iter().collect();
-        self.notes_bytes = self.notes.iter().map(|(key, value)| note_bytes(key, value)).sum();
+    /// All notes.
+    pub(crate) fn all_notes(&self) -> Pairs {
+        self.with_horizon(self.notes.iter())
     }
 
-    /// All notes; that of the horizon covers what was forgotten.
-    pub(crate) fn notes(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// These notes; that of the horizon covers what was forgotten.
+    fn with_horizon<'a>(&self, notes: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>) -> Pairs {
         let horizon = stamp_of(self.notes.get(HORIZON_NOTE)).max(self.completions.forgotten());
-        let others = self.notes.iter().filter(|(key, _)| *key != HORIZON_NOTE);
+        let others = notes.filter(|(key, _)| *key != HORIZON_NOTE);
         let others = others.map(|(key, value)| (key.clone(), value.clone()));
         let horizon = (horizon > Stamp::ZERO).then(|| (HORIZON_NOTE.to_vec(), horizon.to_bytes()));
         others.chain(horizon).collect()
@@ -91,23 +70,20 @@ impl Facts {
         self.completions.insert(completion);
     }
 
-    /// All of it, with the volumes that are being given back.
+    /// All of it, with the volumes that are being given back; [`Notes::records`] follow.
     pub(crate) fn checkpoint(&self, discards: Vec<VolumeId>) -> Record {
-        Record::Checkpoint { notes: self.notes(), completions: self.completions.iter().collect(), discards }
+        let notes = self.with_horizon(self.notes.loose());
+        Record::Checkpoint { notes, completions: self.completions.iter().collect(), discards }
     }
 
     /// A bound of what that takes.
     pub(crate) fn checkpoint_bytes(&self) -> usize {
-        self.completions.len() * COMPLETION_BYTES + self.notes_bytes + 96
+        self.completions.len() * COMPLETION_BYTES + self.notes.checkpoint_bytes() + 96
     }
 }
 
 fn stamp_of(value: Option<&Vec<u8>>) -> Stamp {
     value.and_then(|value| Stamp::from_bytes(value).ok()).unwrap_or_default()
-}
-
-fn note_bytes(key: &[u8], value: &[u8]) -> usize {
-    key.len() + value.len() + NOTE_BYTES
 }
 
 #[cfg(test)]
@@ -119,12 +95,12 @@ mod tests {
     fn the_horizon_only_rises() {
         let mut facts = Facts::new(64 << 20);
         let horizon = |stamp: u64| (HORIZON_NOTE.to_vec(), Stamp(stamp).to_bytes());
-        facts.reset_notes(vec![horizon(9)]);
+        facts.notes.reset(vec![horizon(9)]);
         let (key, value) = horizon(7);
         facts.note(key, Some(value));
-        assert_eq!(facts.notes(), [horizon(9)]);
+        assert_eq!(facts.all_notes(), [horizon(9)]);
         let (key, value) = horizon(11);
         facts.note(key, Some(value));
-        assert_eq!(facts.notes(), [horizon(11)]);
+        assert_eq!(facts.all_notes(), [horizon(11)]);
     }
 }

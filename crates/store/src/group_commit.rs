@@ -6,6 +6,7 @@
 //! when it brought slots beside its frame; only then is anything answered.
 
 use crate::barrier::Barriers;
+use crate::blocks::Blocks;
 use crate::config::Limits;
 use crate::device::{Device, FlushPurpose, WritePurpose};
 use crate::discard::Discards;
@@ -103,6 +104,8 @@ impl Log {
             capacity_bytes,
             head_bytes: self.journal.head(),
             durable_bytes: self.promised,
+            sheets: self.facts.notes.sheets() as u64,
+            sheets_written: self.facts.notes.sheets_written(),
             ..self.stats
         }
     }
@@ -218,37 +221,56 @@ impl Log {
         }
     }
 
-    /// Begins a group with what waits. False when the journal has no room for any of it.
-    pub(crate) fn begin_group(&mut self, discards: &Discards, device: &mut Device) -> bool {
+    /// Begins a group with what waits. False when the journal, or the next checkpoint, has no room for any of it.
+    pub(crate) fn begin_group(&mut self, blocks: &Blocks, device: &mut Device) -> bool {
         let mut group = Gathered::default();
         while let Some(item) = self.queue.front() {
-            if let Item::Barrier(_) = item {
+            if let &Item::Barrier(token) = item {
+                // All before it was refused: a frame without a record would take room for nothing.
+                if group.items.is_empty() {
+                    device.noted(token, Ok(()));
+                    self.queue.pop();
+                    continue;
+                }
                 group.starts.push(group.frame.length());
                 group.items.extend(self.queue.pop());
                 continue;
             }
+            if let Item::Note { token, key, value } = item {
+                match self.facts.notes.admit(key, value.as_deref(), blocks.slots.available()) {
+                    Ok(()) => {}
+                    Err(StoreError::NoRoomYet) => break,
+                    Err(error) => {
+                        device.noted(*token, Err(error));
+                        self.queue.pop();
+                        continue;
+                    }
+                }
+            }
             let record = self.record_of(item);
             let length = group.frame.length() + 2 * BLOCK + record_bytes(&record);
             let is_long = !group.items.is_empty() && length > GROUP_BYTES_MAX;
-            if is_long || !self.has_room(length, discards) {
+            if is_long || !self.has_room(length, &blocks.discards) {
                 break;
             }
             let item = self.queue.pop().expect("just seen");
             group.direct.extend(record.fresh_slots().map(|(slot, _)| slot));
             group.starts.push(group.frame.push(&record));
-            self.remember_completion(&item);
+            self.remember_facts(&item);
             group.items.push(item);
         }
-        self.is_blocked = group.items.is_empty();
-        if !self.is_blocked {
+        self.is_blocked = group.items.is_empty() && self.queue.front().is_some();
+        if !group.items.is_empty() {
             self.send(group, device);
         }
         !self.is_blocked
     }
 
     /// Begins a group that carries all undecided writes forward, and says all small state anew. Gives back where it begins.
-    pub(crate) fn begin_checkpoint(&mut self, discards: &Discards, device: &mut Device) -> Option<u64> {
+    pub(crate) fn begin_checkpoint(&mut self, blocks: &mut Blocks, device: &mut Device) -> Option<u64> {
         let mut group = Gathered::default();
+        let sheets = self.facts.notes.write_sheets(blocks);
+        let discards = &blocks.discards;
         for (stamp, write) in self.writes.iter().filter(|(_, write)| write.is_journalled()) {
             let (staged, extents) = (write.staged().clone(), write.extents().to_vec());
             group.starts.push(group.frame.push(&Record::Stage { staged, extents, fresh: false }));
@@ -257,6 +279,13 @@ impl Log {
         let volumes = discards.logged().filter(|region| region.stretch.is_none());
         let checkpoint = self.facts.checkpoint(volumes.map(|region| region.volume).collect());
         group.starts.push(group.frame.push(&checkpoint));
+        for record in self.facts.notes.records() {
+            group.frame.push(&record);
+        }
+        for (slot, content) in sheets {
+            self.bring(slot, content);
+            group.direct.push(slot);
+        }
         for region in discards.logged().filter(|region| region.stretch.is_some()) {
             group.frame.push(&Record::discard(region));
         }
@@ -388,9 +417,10 @@ impl Log {
         }
     }
 
-    /// Effects are remembered in the order of the journal, so that a checkpoint says what the records before it say.
-    fn remember_completion(&mut self, item: &Item) {
+    /// Effects and notes are remembered in the order of the journal, so that a checkpoint says what the records before it say.
+    fn remember_facts(&mut self, item: &Item) {
         match item {
+            Item::Note { key, value, .. } => self.facts.note(key.clone(), value.clone()),
             Item::Apply(stamp) | Item::Image(stamp, _) => {
                 self.facts.remember(self.writes.known(*stamp).completion());
             }
@@ -410,6 +440,7 @@ impl Log {
     pub(crate) fn check_deep(&self) {
         self.writes.check();
         self.works.check();
+        self.facts.notes.check();
     }
 }
 
@@ -425,7 +456,7 @@ fn record_bytes(record: &Record) -> usize {
         }
         Record::Image { extents, .. } => inline_bytes(extents) + 32 + sums_bytes(extents),
         Record::Remember { completions } => completions.len() * 64 + 16,
-        Record::Note { key, value } => key.len() + value.as_ref().map_or(0, Vec::len) + 16,
+        Record::Note { key, value } => 2 * (key.len() + value.as_ref().map_or(0, Vec::len) + 16),
         _ => 32,
     }
 }

@@ -9,7 +9,7 @@
 //! - `device`: requests on their way to the disk, and what each answer is for;
 //! - `blocks`: where blocks are: `layers` of content in memory, `pages` and `slots`, `discard`, `cache`, and `full_disk`;
 //! - `group_commit`: what one group of records holds, and all that waits for one: the `queue`, `writes` and `works` that are
-//!   not over, `barrier`, `facts`;
+//!   not over, `barrier`, `facts` with `notes`;
 //! - `destage` with `writing` and `heal`: cycles that bring journalled content to its final place;
 //! - `read` with `pass`: reads that are not answered;
 //! - `running`: the router, with `commands` (from a command to stable storage) and `apply` (what makes content committed).
@@ -46,6 +46,7 @@ mod journal;
 mod layers;
 mod machine;
 mod metadata;
+mod notes;
 mod open_error;
 mod overlay;
 mod page_scan;

@@ -72,6 +72,15 @@ pub enum OpenError {
         /// Where, in bytes from the disk's start.
         offset: u64,
     },
+    /// Both copies of notes are damaged: what this brick promised is missing.
+    #[error(
+        "both copies of what the brick noted of its groups are damaged, the second at byte {offset} of the disk: replace the disk, its \
+         content comes back from the other bricks"
+    )]
+    NotesCorrupt {
+        /// Where, in bytes from the disk's start.
+        offset: u64,
+    },
     /// The disk does not answer.
     #[error("the disk failed at byte {offset} while it was being opened: {fault}")]
     Io {

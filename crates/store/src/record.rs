@@ -93,6 +93,36 @@ pub(crate) enum Record {
     DiscardStretch { volume: VolumeId, stretch: u64 },
     /// Requests took effect elsewhere.
     Remember { completions: Vec<Completion> },
+    /// Behind a checkpoint: where the notes are that it does not repeat. Keys that they say and that are gone follow as notes.
+    Sheets { sheets: Vec<SheetAt> },
+}
+
+/// Where a sheet of notes is, and the checksums of its blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SheetAt {
+    /// Those of the first copy, and then those of the second.
+    pub(crate) slots: Vec<u32>,
+    pub(crate) sums: Vec<Checksum>,
+}
+
+impl SheetAt {
+    fn is_sound(&self) -> bool {
+        let blocks = self.sums.len() as u64;
+        blocks > 0
+            && blocks.is_multiple_of(SLOT_BLOCKS)
+            && self.slots.len() as u64 * SLOT_BLOCKS == 2 * blocks
+    }
+
+    /// A bound of what it takes of a record.
+    pub(crate) fn bytes(&self) -> usize {
+        16 + 4 * (self.slots.len() + self.sums.len())
+    }
+
+    /// Whether this is the content of a copy's slot of that number.
+    pub(crate) fn is_slot(&self, number: usize, content: &[u8]) -> bool {
+        let sums = self.sums.chunks(SLOT_BLOCKS as usize).nth(number).unwrap_or_default();
+        content.chunks(BLOCK).map(checksum).eq(sums.iter().copied())
+    }
 }
 
 impl Record {
@@ -145,6 +175,7 @@ impl Record {
             Record::DiscardStretch { volume, stretch } => {
                 return Region { volume: *volume, stretch: Some(*stretch) }.is_sound();
             }
+            Record::Sheets { sheets } => return sheets.iter().all(SheetAt::is_sound),
             // The blocks of an image are those of its write, which is known elsewhere.
             _ => Span { volume: VolumeId(0), lba: 1, count: Span::BLOCKS_MAX },
         };
@@ -345,6 +376,7 @@ impl Wire for Body {
 }
 
 wire_struct!(Extent { offset, count, sums, body });
+wire_struct!(SheetAt { slots, sums });
 wire_enum!(Record {
     0 => Stage { staged, extents, fresh },
     1 => Apply { stamp },
@@ -356,6 +388,7 @@ wire_enum!(Record {
     7 => Checkpoint { notes, completions, discards },
     8 => DiscardStretch { volume, stretch },
     9 => Remember { completions },
+    10 => Sheets { sheets },
 });
 
 #[cfg(test)]
@@ -381,6 +414,10 @@ mod tests {
         Extent { offset, count, sums: vec![0; sums], body }
     }
 
+    fn sheet(slots: u32, sums: usize) -> SheetAt {
+        SheetAt { slots: (0..slots).collect(), sums: vec![0; sums] }
+    }
+
     /// What comes back of a frame with this record.
     fn reread(record: &Record) -> Option<Vec<Record>> {
         let mut builder = FrameBuilder::default();
@@ -403,6 +440,7 @@ mod tests {
             stage(Change::Zero, 16, zero),
             Record::DiscardStretch { volume: VolumeId(1), stretch: 9 },
             Record::Remember { completions: vec![] },
+            Record::Sheets { sheets: vec![sheet(2, 16), sheet(4, 32)] },
         ] {
             assert_eq!(reread(&record), Some(vec![record]));
         }
@@ -436,6 +474,9 @@ mod tests {
             mend(3, 5),
             mend(WIDTH_MAX + 1, 2 * (usize::from(WIDTH_MAX) + 1)),
             Record::DiscardStretch { volume: VolumeId(1), stretch: u64::MAX },
+            Record::Sheets { sheets: vec![sheet(0, 0)] },
+            Record::Sheets { sheets: vec![sheet(2, 15)] },
+            Record::Sheets { sheets: vec![sheet(2, 32)] },
         ] {
             assert_eq!(reread(&record), None, "{record:?}");
         }

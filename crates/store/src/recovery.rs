@@ -1,7 +1,7 @@
 //! Opening a disk: whose it is, what the journal says, where the blocks are.
 //!
 //! One request to the disk at a time: superblocks, journal headers, the journal from its tail, the data that the last frame
-//! brought beside it, a flush (what was read may so far be in a volatile cache only), the metadata pages.
+//! brought beside it, a flush (what was read may so far be in a volatile cache only), the metadata pages, the sheets of notes.
 
 use crate::config::StoreConfig;
 use crate::frames::Frames;
@@ -12,7 +12,7 @@ use crate::open_error::OpenError;
 use crate::page_scan::PageScan;
 use crate::record::Record;
 use crate::running::Running;
-use crate::superblock::{FORMAT_VERSION, Found, HEADERS_AT, SLOT_BLOCKS, SLOT_BYTES, Superblock};
+use crate::superblock::{FORMAT_VERSION, Found, Geometry, HEADERS_AT, SLOT_BLOCKS, SLOT_BYTES, Superblock};
 use base::{BLOCK, BLOCK_U64, Checksum, checksum};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -49,6 +49,8 @@ enum Step {
     Verify(Box<Replay>, VecDeque<(u32, Vec<Checksum>)>),
     Flush(Box<Replay>),
     Pages(Box<Running>, PageScan),
+    /// A slot of a sheet of notes is being read.
+    Sheets(Box<Running>, PageScan),
     Over,
 }
 
@@ -114,6 +116,11 @@ impl Recovery {
             Step::Pages(mut running, mut pages) => {
                 pages.take(bytes, &mut running.blocks)?;
                 self.read_pages(running, pages)
+            }
+            Step::Sheets(mut running, pages) => {
+                let geometry = *running.device.geometry();
+                running.log.facts.notes.take(bytes.as_ref()).map_err(|slot| notes_damage(&geometry, slot))?;
+                self.read_sheets(running, pages)
             }
             Step::Over => unreachable!("a disk is opened once"),
         }
@@ -240,10 +247,23 @@ impl Recovery {
         self.verify(replay, slots)
     }
 
-    fn read_pages(&mut self, mut running: Box<Running>, mut pages: PageScan) -> Result<Next, OpenError> {
+    fn read_pages(&mut self, running: Box<Running>, mut pages: PageScan) -> Result<Next, OpenError> {
         if let Some((offset, length)) = pages.next() {
             self.step = Step::Pages(running, pages);
             return Ok(Next::Read { offset, length });
+        }
+        self.read_sheets(running, pages)
+    }
+
+    fn read_sheets(&mut self, mut running: Box<Running>, pages: PageScan) -> Result<Next, OpenError> {
+        if let Some(slot) = running.log.facts.notes.to_read() {
+            let geometry = *running.device.geometry();
+            if slot >= geometry.slot_count {
+                return Err(notes_damage(&geometry, slot));
+            }
+            let offset = geometry.block_offset(u64::from(slot) * SLOT_BLOCKS);
+            self.step = Step::Sheets(running, pages);
+            return Ok(Next::Read { offset, length: SLOT_BYTES as usize });
         }
         let recovered = running.end_replay(&pages).map_err(|slot| {
             let offset = running.device.geometry().block_offset(u64::from(slot) * SLOT_BLOCKS);
@@ -251,4 +271,9 @@ impl Recovery {
         })?;
         Ok(Next::Done(running, Box::new(recovered)))
     }
+}
+
+/// No copy of this slot of notes can be read.
+fn notes_damage(geometry: &Geometry, slot: u32) -> OpenError {
+    OpenError::NotesCorrupt { offset: geometry.block_offset(u64::from(slot) * SLOT_BLOCKS) }
 }

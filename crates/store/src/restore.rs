@@ -37,10 +37,11 @@ impl Running {
                 completions.into_iter().for_each(|completion| self.log.facts.remember(completion));
             }
             Record::Checkpoint { notes, completions, discards } => {
-                self.log.facts.reset_notes(notes);
+                self.log.facts.notes.reset(notes);
                 completions.into_iter().for_each(|completion| self.log.facts.remember(completion));
                 self.blocks.discards.reset(discards);
             }
+            Record::Sheets { sheets } => self.log.facts.notes.reset_sheets(sheets),
         }
     }
 
@@ -56,17 +57,22 @@ impl Running {
                 return Err(slot);
             }
         }
+        for slot in self.log.facts.notes.slots() {
+            if !self.blocks.slots.mark(slot) {
+                return Err(slot);
+            }
+        }
         self.reserve_recovered();
         self.blocks.layers.note_durable(self.device.now());
         let is_discarding = !self.blocks.discards.is_empty();
-        if is_discarding {
+        if is_discarding || self.log.facts.notes.worn().next().is_some() {
             self.destage.hurry(true);
         }
         Ok(Recovered {
             staged: self.log.writes.iter().map(|(_, write)| write.staged().clone()).collect(),
             completions: self.log.facts.completions().collect(),
             completions_max: self.log.facts.completions_max(),
-            notes: self.log.facts.notes(),
+            notes: self.log.facts.all_notes(),
         })
     }
 

@@ -45,6 +45,10 @@ pub struct JournalStats {
     pub capacity_bytes: u64,
     /// Blocks written straight to their slots.
     pub direct_blocks: u64,
+    /// Sheets of notes that stand beside it now.
+    pub sheets: u64,
+    /// Sheets that were written.
+    pub sheets_written: u64,
     /// Whether the journal's last frame was found torn when the disk was opened: 1 or 0.
     pub torn_tails: u64,
     /// Where the journal ended when the disk was opened, in bytes that were ever written to it.

@@ -356,6 +356,8 @@ pub struct GroupProgress {
     pub merged: Vec<(GroupId, VolumeId)>,
     /// Groups of which it lost what it had of before, and nobody else has it.
     pub bare: Vec<GroupId>,
+    /// Notes of groups and volumes for which its first disk has no room: it does not serve what they say.
+    pub unnoted: u32,
 }
 
 /// What became of blocks that a brick, or a member that catches up from others, could not read.
@@ -625,7 +627,7 @@ wire_struct!(BrickStatus {
     since 20: run
 });
 wire_struct!(Space { capacity_bytes, used_bytes, fullest_percent });
-wire_struct!(GroupProgress { catching_up, left, merged; since 20: bare });
+wire_struct!(GroupProgress { catching_up, left, merged; since 20: bare, unnoted });
 wire_struct!(Rot { lost, lost_blocks, repaired_blocks });
 wire_enum!(Durability { 0 => WriteThrough, 1 => WriteThenSync });
 wire_struct!(BrickEntry {

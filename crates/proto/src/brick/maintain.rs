@@ -314,10 +314,16 @@ impl Brick {
         self.groups.bury(view.group, view.number);
         self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
         self.note_dropped(view.group, fx);
-        self.look_at_groups(now);
+        self.look_at_group(now, view.group);
     }
 
-    /// The views or the families changed.
+    /// The view of one group changed. The cost does not grow with the number of groups.
+    pub(super) fn look_at_group(&mut self, now: Time, group: GroupId) {
+        self.maintenance.on_group(now, group, &self.groups, &self.families);
+        self.locks.on_groups(now, &self.groups);
+    }
+
+    /// The views of many groups or the families changed.
     pub(super) fn look_at_groups(&mut self, now: Time) {
         self.maintenance.on_groups(now, &self.groups, &self.families);
         self.locks.on_groups(now, &self.groups);

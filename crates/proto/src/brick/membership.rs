@@ -12,7 +12,7 @@ use crate::netraid::participant::{Asker, FoundFate};
 use base::{BrickId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::disk::{Command, Token};
+use wire::disk::{Command, StoreError, Token};
 use wire::{
     BrickStatus, Decision, Fate, GroupView, IndexReply, Message, OPERATIONS_MAX, Orders, Run, Slots,
     Standing, Version, Wire, WriteId,
@@ -110,6 +110,8 @@ pub(super) struct Membership {
     notes: HashMap<Token, Note>,
     /// What is to be noted with the next heartbeat: again, where these notes of it found no room.
     unnoted: BTreeMap<Unnoted, BTreeSet<Token>>,
+    /// Since the last heartbeat the first disk had no room for a note.
+    found_no_room: bool,
     resolving: BTreeMap<u64, Resolving>,
     serial: u64,
     /// What the directory says of this run, and the heartbeat that it answered with that.
@@ -137,6 +139,7 @@ impl Membership {
             telling: BTreeMap::new(),
             notes: HashMap::default(),
             unnoted: BTreeMap::new(),
+            found_no_room: false,
             resolving: BTreeMap::new(),
             serial: 0,
             standing: (Time::ZERO, Standing::Waits),
@@ -237,6 +240,9 @@ impl Brick {
         if let Some(note) = self.membership.time.take_note(now) {
             self.put_note(note, Note::Time, fx);
         }
+        let again = self.membership.unnoted.values().filter(|failed| !failed.is_empty()).count() as u32;
+        let found_no_room = core::mem::take(&mut self.membership.found_no_room);
+        self.membership.status.groups.unnoted = if found_no_room { again } else { 0 };
         for (what, failed) in core::mem::take(&mut self.membership.unnoted) {
             let again = match what {
                 Unnoted::Group(group) => self.note(group, Note::Learned { group }, fx),
@@ -375,6 +381,7 @@ impl Brick {
         if asks_held {
             self.held.begin();
         }
+        let is_wide = !(families.is_empty() && deleted.is_empty() && gone.as_ref().is_none_or(Vec::is_empty));
         let mut tokens = self.on_deleted(now, &deleted, gone, fx);
         for family in families {
             if let Some(family) = self.families.learn(family) {
@@ -384,7 +391,11 @@ impl Brick {
         for view in views {
             tokens.extend(self.learn(now, &view, fx));
         }
-        self.look_at_groups(now);
+        match is_wide {
+            true => self.look_at_groups(now),
+            // It may have said that groups are doubted.
+            false => self.locks.on_groups(now, &self.groups),
+        }
         if tokens.is_empty() {
             self.membership.known = version;
             // What it waits for comes with the next answer.
@@ -486,7 +497,7 @@ impl Brick {
         self.counters.count(Counter::LearnedThatItWasLeftOutOfAView);
         self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
         self.discard(now, left_out, fx);
-        self.look_at_groups(now);
+        self.look_at_group(now, view.group);
         Some(self.note(view.group, Note::Learned { group: view.group }, fx))
     }
 
@@ -578,7 +589,7 @@ impl Brick {
             self.with_all(now, fx, |participant, cx| participant.activate(cx, view, commits));
             self.discard(now, left_out, fx);
         }
-        self.look_at_groups(now);
+        self.look_at_group(now, view.group);
         self.note(view.group, Note::Activate { group: view.group, number: view.number }, fx);
     }
 
@@ -622,7 +633,14 @@ impl Brick {
     }
 
     /// A disk answers a barrier before a note, or the first disk the note itself.
-    pub(super) fn on_note_or_barrier(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
+    pub(super) fn on_note_or_barrier(
+        &mut self,
+        token: Token,
+        result: Result<(), StoreError>,
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        self.membership.found_no_room |= result == Err(StoreError::NoSpace);
+        let durable = result.is_ok();
         match self.membership.is_barrier(token) {
             true => self.on_barrier(token, durable, fx),
             false => self.on_noted(token, durable, fx),

@@ -632,7 +632,7 @@ impl Brick {
         if let disk::Reply::Noted { token, result } = &reply {
             match StoreAsker::of(*token) {
                 StoreAsker::Vitals => return self.vitals.on_answered(now, disk, &reply),
-                StoreAsker::Membership => return self.on_note_or_barrier(*token, result.is_ok(), fx),
+                StoreAsker::Membership => return self.on_note_or_barrier(*token, *result, fx),
                 StoreAsker::Decided => return self.on_decided_barrier(*token, result.is_ok(), fx),
                 StoreAsker::Participant => {}
             }

@@ -724,8 +724,28 @@ fn a_note_that_finds_no_room_is_tried_once_a_heartbeat() {
         bench.begin(1, 3);
         fail_all(&mut bench);
         bench.wake(NOW + core::time::Duration::from_secs(heartbeat));
+        let says = |message: &Message| matches!(message, Message::Heartbeat { status, .. } if status.groups.unnoted == 1);
+        assert!(bench.has_sent(says), "at heartbeat {heartbeat}");
         assert_eq!(fail_all(&mut bench), 1, "at heartbeat {heartbeat}");
     }
+}
+
+/// Found from outside: with 3,072 groups a brick looked at all of them for each view that began, missed its leases, and nothing was served.
+#[test]
+fn a_view_that_begins_costs_the_same_however_many_groups_there_are() {
+    let mut bench = Bench::new(1, Vec::new());
+    let mut begin = |group: u64| {
+        let before = bench.brick.maintenance.looked();
+        let view = GroupView { group: GroupId(group), ..view(1, 3) };
+        bench.tell(Message::Activate { view, commits: Vec::new(), aborts: Vec::new(), bare: None });
+        bench.answer_all();
+        bench.brick.maintenance.looked() - before
+    };
+    let first = begin(100);
+    for group in 101..400 {
+        begin(group);
+    }
+    assert_eq!((first, begin(400)), (1, 1));
 }
 
 /// What a brick that missed deletions says of the families that it knows, and hears.

@@ -4,9 +4,10 @@
 //! only once the directory has stored that the period is over; the next one begins after that. So no stamp is drawn twice, whoever is
 //! paused, cut off or forgotten, and whatever clocks do. What is lent is stored before it is told.
 //!
-//! A loan lasts as long again as its gateway has had the number so far, 10 minutes at least and a day at most, and an hour beyond: a stamp may be so far ahead
-//! of the cluster's time. It is made longer when half of that is over. So a gateway goes on writing without a directory for half as long as it
-//! has been there, and commands that come and go have a number for little more than an hour.
+//! A loan's length is the time for which its gateway has had the number, 10 minutes at least and a day at most, and an hour more: a stamp may be so far
+//! ahead of the cluster's time. It is made longer when what is left, without that hour, is less than half of what a new one would get. So a gateway goes
+//! on writing without a directory for an hour, and half as long as it has been there. Gateways that come and go have a number for little more than
+//! an hour.
 
 use super::event::{DirectoryConfig, Put};
 use super::gateways::Registration;

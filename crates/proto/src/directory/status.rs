@@ -236,6 +236,13 @@ fn warnings_of(brick: BrickId, status: &BrickStatus) -> Vec<String> {
     if let Some(why) = &status.failed {
         warnings.push(format!("{brick} has failed: {why}"));
     }
+    if status.groups.unnoted > 0 {
+        warnings.push(format!(
+            "{brick} has no room on its first disk to note {} changes of groups and volumes, and does not serve what they say: delete volumes or \
+             snapshots, or exchange the disk for a larger one",
+            status.groups.unnoted
+        ));
+    }
     if status.rot.lost_blocks > 0 {
         warnings.push(format!(
             "{brick} has {} blocks that no brick can read; reading them fails with EIO, and writing them again repairs them",
@@ -248,6 +255,17 @@ fn warnings_of(brick: BrickId, status: &BrickStatus) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_brick_that_finds_no_room_for_its_notes_is_told_of() {
+        let mut status = BrickStatus::default();
+        assert!(warnings_of(BrickId(3), &status).is_empty());
+        status.groups.unnoted = 7;
+        assert!(
+            warnings_of(BrickId(3), &status)[0]
+                .starts_with("brick-3 has no room on its first disk to note 7 changes")
+        );
+    }
 
     #[test]
     fn a_clock_far_from_the_directorys_is_told_in_words() {

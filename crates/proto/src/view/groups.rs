@@ -178,6 +178,11 @@ impl Groups {
         self.states.values().filter_map(|state| state.active.as_ref()).filter(|view| view.is_writer(self.me))
     }
 
+    /// The view of a group in which this brick takes writes, also where a later one is promised.
+    pub fn working_view(&self, group: GroupId) -> Option<&GroupView> {
+        self.active(group).filter(|view| view.is_writer(self.me))
+    }
+
     /// All that is known of all groups.
     pub fn states(&self) -> impl Iterator<Item = &GroupState> {
         self.states.values()

@@ -87,6 +87,8 @@ pub enum What {
         lba: u64,
         blocks: u32,
     },
+    /// One of the two copies of notes cannot be read.
+    NotesCopy,
 }
 
 impl Finding {
@@ -129,6 +131,7 @@ impl What {
             What::Placeless { .. } => "placeless",
             What::Rotten { .. } => "rotten",
             What::RottenInJournal { .. } => "rotten-in-journal",
+            What::NotesCopy => "notes-copy",
         }
     }
 
@@ -170,6 +173,7 @@ impl What {
             What::RottenInJournal { .. } => {
                 "When the write is applied its blocks are unreadable here; a scrub then restores them from other bricks."
             }
+            What::NotesCopy => "The brick uses the other copy, and writes both anew when it starts.",
         }
     }
 }
@@ -197,6 +201,9 @@ impl fmt::Display for What {
             }
             What::Rotten { volume, lba, blocks } => {
                 write!(f, "the content of {blocks} blocks of {volume} from block {lba} on is damaged")
+            }
+            What::NotesCopy => {
+                write!(f, "one of two copies of what the brick notes of its groups is damaged")
             }
             What::RottenInJournal { volume, lba, blocks } => write!(
                 f,

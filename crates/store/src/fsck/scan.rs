@@ -271,6 +271,12 @@ impl<'a> Scan<'a> {
 
     /// Content that lies in slots of which the journal alone knows.
     fn content_in_journal(&mut self, running: &Running) -> Result<(), OpenError> {
+        let notes = &running.log.facts.notes;
+        for slot in notes.worn() {
+            let (offset, what) = (self.block_offset(slot, 0), What::NotesCopy);
+            self.report.add(Finding { offset, what, state: State::Harmless });
+        }
+        self.advance(notes.slots().count() as u64 * SLOT_BYTES);
         for (volume, number, group) in running.blocks.layers.durable().groups() {
             let first = number * SLOT_BLOCKS;
             let placed = group.versions.iter().filter_map(|(index, version)| match version.place {
@@ -440,7 +446,9 @@ fn read(disk: &mut dyn Sectors, offset: u64, length: usize) -> Result<Option<Byt
 
 fn offset_of(error: &OpenError) -> u64 {
     match error {
-        OpenError::JournalCorrupt { offset } | OpenError::MetadataCorrupt { offset } => *offset,
+        OpenError::JournalCorrupt { offset }
+        | OpenError::MetadataCorrupt { offset }
+        | OpenError::NotesCorrupt { offset } => *offset,
         _ => HEADERS_AT,
     }
 }

@@ -140,7 +140,7 @@ fn a_barrier_is_always_answered() {
 /// Long runs, each on a journal of another size; every state that the test is about is reached.
 #[test]
 fn the_journal_wraps_around_many_times() {
-    let all: Vec<Reached> = (0..4).map(|seed| run(seed, 12_000).reached).collect();
+    let all: Vec<Reached> = (0..12).map(|seed| run(seed, 12_000).reached).collect();
     let sum = |of: fn(&Reached) -> u64| all.iter().map(of).sum::<u64>();
     assert!(sum(|r| r.acknowledged) > 2000, "{all:?}");
     assert!(sum(|r| r.staged_again) > 100, "{all:?}");
@@ -148,5 +148,6 @@ fn the_journal_wraps_around_many_times() {
     assert!(sum(|r| r.destages) > 100 && sum(|r| r.direct_blocks) > 2000, "{all:?}");
     assert!(sum(|r| r.laps) > 10, "{all:?}");
     assert!(sum(|r| r.discards) > 50 && sum(|r| r.written_after_discard) > 10, "{all:?}");
+    assert!(sum(|r| r.sheets_written) > 50 && all.iter().any(|r| r.sheets_max > 2), "{all:?}");
     assert!(sum(|r| r.remembered) > 200 && sum(|r| r.torn_tails) > 5, "{all:?}");
 }

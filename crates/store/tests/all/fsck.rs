@@ -38,7 +38,7 @@ impl Sectors for Checked<'_> {
     }
 }
 
-fn check(disk: &mut Disk, repair: bool) -> Result<FsckReport, OpenError> {
+pub(crate) fn check(disk: &mut Disk, repair: bool) -> Result<FsckReport, OpenError> {
     let mut checked = Checked { disk, writes: 0 };
     let (mut last, mut all) = (0, 0);
     let options = FsckOptions { disk_bytes: DISK, owner: None, repair };

@@ -6,7 +6,7 @@ use super::members::Members;
 use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wire::{Care, GroupView};
 
 /// What a part may look at and ask.
@@ -17,6 +17,9 @@ pub(super) struct Context {
     disks: Disks,
     members: Members,
     budget: Budget,
+    /// How often it was looked what became of a group.
+    #[cfg(test)]
+    pub(super) looked: usize,
 }
 
 impl Context {
@@ -28,6 +31,8 @@ impl Context {
             disks: Disks::new(disks),
             members: Members::default(),
             budget: Budget::new(Care::default(), now),
+            #[cfg(test)]
+            looked: 0,
         }
     }
 
@@ -61,8 +66,8 @@ impl Context {
     }
 
     /// The groups of which there is a view.
-    pub(super) fn groups(&self) -> BTreeSet<GroupId> {
-        self.views.keys().copied().collect()
+    pub(super) fn groups(&self) -> impl Iterator<Item = GroupId> {
+        self.views.keys().copied()
     }
 
     pub(super) fn disks(&mut self) -> &mut Disks {

@@ -60,6 +60,7 @@ use merge::Merging;
 use rebalancing::Rebalancing;
 use restoration::Restoration;
 use spans::Spans;
+use std::collections::BTreeSet;
 use walks::Walks;
 use wire::{BrickStatus, Care, FragmentId, GroupView, Packet, Share};
 
@@ -114,21 +115,36 @@ impl Maintenance {
 
     /// The views under which the brick works changed, or what it knows of families did.
     pub(super) fn on_groups(&mut self, now: Time, groups: &Groups, families: &Families) {
+        let known = groups.working().map(|view| view.group).chain(self.cx.groups());
+        for group in known.collect::<BTreeSet<GroupId>>() {
+            self.on_group(now, group, groups, families);
+        }
+    }
+
+    /// How often it was looked what became of a group.
+    #[cfg(test)]
+    pub(super) fn looked(&self) -> usize {
+        self.cx.looked
+    }
+
+    /// The view of one group changed.
+    pub(super) fn on_group(&mut self, now: Time, group: GroupId, groups: &Groups, families: &Families) {
         self.cx.set_now(now);
-        let mut gone = self.cx.groups();
-        for view in groups.working() {
-            gone.remove(&view.group);
-            if self.cx.view(view.group) != Some(view) {
-                self.on_view(view, families);
+        #[cfg(test)]
+        {
+            self.cx.looked += 1;
+        }
+        match groups.working_view(group) {
+            Some(view) if self.cx.view(group) == Some(view) => {}
+            Some(view) => self.on_view(view, families),
+            None if self.cx.view(group).is_some() => {
+                self.cx.forget_view(group);
+                self.abandon(group);
+                self.walks.on_group_gone(group);
+                self.merging.on_group_gone(group);
             }
+            None => {}
         }
-        for group in gone {
-            self.cx.forget_view(group);
-            self.abandon(group);
-            self.walks.on_group_gone(group);
-            self.merging.on_group_gone(group);
-        }
-        self.walks.keep_lost(&self.cx.groups());
     }
 
     fn on_view(&mut self, view: &GroupView, families: &Families) {

@@ -52,11 +52,8 @@ impl Walks {
     pub(super) fn on_group_gone(&mut self, group: GroupId) {
         self.catch_ups.on_group_gone(group);
         self.scrub.on_group_gone(group);
-    }
-
-    /// Only what is lost of groups that this brick still has is of interest.
-    pub(super) fn keep_lost(&mut self, groups: &BTreeSet<GroupId>) {
-        self.lost.retain(|group, _| groups.contains(group));
+        // Only what is lost of groups that this brick still has is of interest.
+        self.lost.remove(&group);
     }
 
     /// The scrub goes on to its next group as far as it can.

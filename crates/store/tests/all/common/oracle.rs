@@ -92,6 +92,9 @@ pub fn on_a_small_disk(seed: u64) -> Reached {
 }
 
 /// A store over a disk, and what is known of it.
+/// What a note says: so many bytes of this one.
+type NoteValue = Option<(u8, usize)>;
+
 pub struct Test {
     pub world: World,
     clock: u64,
@@ -109,8 +112,10 @@ pub struct Test {
     remember_tokens: BTreeMap<Token, Vec<Completion>>,
     remembered: Vec<Completion>,
     reads: BTreeMap<Token, (Span, Vec<usize>)>,
-    notes: BTreeMap<u8, BTreeSet<Option<u8>>>,
-    note_tokens: BTreeMap<Token, (u8, Option<u8>)>,
+    notes: BTreeMap<u8, BTreeSet<NoteValue>>,
+    note_tokens: BTreeMap<Token, (u8, NoteValue)>,
+    /// How long notes may be.
+    note_bytes_max: usize,
     pub reached: Reached,
 }
 
@@ -129,13 +134,17 @@ pub struct Reached {
     pub written_after_discard: u64,
     pub remembered: u64,
     pub refused_for_space: u64,
+    pub notes_refused: u64,
+    pub sheets_written: u64,
+    pub sheets_max: u64,
 }
 
 impl Test {
     /// Over an empty disk in memory.
     pub fn new(seed: u64) -> Test {
         let journal = [128, 192, 256, 1024][seed as usize % 4] * 1024;
-        Test::over(World::new(8 << 20, journal, seed))
+        let note_bytes_max = [2, 400, 4000][seed as usize / 4 % 3];
+        Test { note_bytes_max, ..Test::over(World::new(8 << 20, journal, seed)) }
     }
 
     /// Over a disk that was just formatted.
@@ -156,6 +165,7 @@ impl Test {
             reads: BTreeMap::new(),
             notes: BTreeMap::new(),
             note_tokens: BTreeMap::new(),
+            note_bytes_max: 2,
             reached: Reached::default(),
         }
     }
@@ -307,11 +317,17 @@ impl Test {
     }
 
     fn note(&mut self) {
-        let (key, value) = (self.rng().u8(..4), Some(self.rng().u8(..)).filter(|v| *v > 60));
+        let (key, length) = (self.rng().u8(..48), self.note_bytes_max);
+        let value = (self.rng().u8(..), self.rng().usize(1..length));
+        let value = Some(value).filter(|(byte, _)| *byte > 60);
         let token = self.world.next_token();
         self.notes.entry(key).or_insert_with(|| BTreeSet::from([None])).insert(value);
         self.note_tokens.insert(token, (key, value));
-        self.world.command(Command::Note { token, key: vec![key], value: value.map(|v| vec![v]) });
+        self.world.command(Command::Note {
+            token,
+            key: vec![key],
+            value: value.map(|(byte, length)| vec![byte; length]),
+        });
     }
 
     fn remember(&mut self) {
@@ -369,6 +385,10 @@ impl Test {
             match reply {
                 Reply::Staged { token, result } => self.on_staged(token, result),
                 Reply::Read { token, result } => self.on_read(token, result),
+                Reply::Noted { token, result: Err(StoreError::NoSpace) } => {
+                    self.note_tokens.remove(&token).expect("only a note is refused for want of room");
+                    self.reached.notes_refused += 1;
+                }
                 Reply::Noted { token, result } => {
                     result.unwrap();
                     self.is_logged(token);
@@ -441,6 +461,8 @@ impl Test {
         self.reached.crashes_while_going_home += u64::from(self.world.is_writing_home());
         self.reached.destages += stats.destage.cycles;
         self.reached.direct_blocks += stats.journal.direct_blocks;
+        self.reached.sheets_written += stats.journal.sheets_written;
+        self.reached.sheets_max = self.reached.sheets_max.max(stats.journal.sheets);
         self.reached.laps += stats.journal.written_bytes / stats.journal.capacity_bytes;
         self.world.cut_power();
         look(&mut self.world.disk);
@@ -481,7 +503,7 @@ impl Test {
 
     fn check_notes(&mut self, recovered: &Recovered) {
         let own = recovered.notes.iter().filter(|(key, _)| key != HORIZON_NOTE);
-        let found: BTreeMap<u8, u8> = own.map(|(k, v)| (k[0], v[0])).collect();
+        let found: BTreeMap<u8, (u8, usize)> = own.map(|(k, v)| (k[0], (v[0], v.len()))).collect();
         for (key, possible) in &mut self.notes {
             let value = found.get(key).copied();
             assert!(possible.contains(&value), "note {key} is {value:?}, not one of {possible:?}");
