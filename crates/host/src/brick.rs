@@ -101,6 +101,7 @@ fn run_once(
         run: draw_id(),
     };
     let machine = BrickNode::open(config, stores);
+    crate::clock::warn_of_a_virtual_machine();
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
     let full = Full { pause, wait: None };

@@ -23,6 +23,27 @@ impl Clock {
     }
 }
 
+/// Says in the log what a virtual machine's clock may do, where it is known that this is one.
+pub(crate) fn warn_of_a_virtual_machine() {
+    if is_virtual() {
+        tracing::warn!(
+            "this is a virtual machine: its clock may stand while it is paused, and leases with it; volumes made or set with \
+             `--reads confirmed` do not count on clocks (docs/operations/paused-machines.md)"
+        );
+    }
+}
+
+/// Whether the processor says that a hypervisor runs it; other processors do not say.
+fn is_virtual() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        const HYPERVISOR: u32 = 1 << 31;
+        core::arch::x86_64::__cpuid(1).ecx & HYPERVISOR != 0
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// For how long the machine has been suspended. Two clocks of the kernel say so, of which one stands meanwhile. Of a virtual machine that is
 /// paused from outside both may stand.
 #[derive(Debug)]

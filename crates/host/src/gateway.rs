@@ -84,6 +84,7 @@ impl System {
         directory: &str,
         shutdown: &Shutdown,
     ) -> Result<System, HostError> {
+        crate::clock::warn_of_a_virtual_machine();
         let core = Core::new(shutdown)?;
         let id = identity::of_gateway(&node.security, draw_id())?;
         let mut peers =

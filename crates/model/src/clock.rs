@@ -20,6 +20,12 @@ impl Clock {
         Clock { started_ns, origin, rate_ppm }
     }
 
+    /// The same clock after it stood from `then_ns` to `now_ns`.
+    #[must_use]
+    pub fn after_standing(&self, then_ns: u64, now_ns: u64) -> Clock {
+        Clock::new(now_ns, self.local(then_ns), self.rate_ppm)
+    }
+
     /// What it shows at `world_ns`.
     pub fn local(&self, world_ns: u64) -> Time {
         let passed = i128::from(world_ns.saturating_sub(self.started_ns));

@@ -196,6 +196,7 @@ impl Bench {
             placement: Placement::Hashed,
             stream: StreamId::default(),
             nonce,
+            reads: wire::Reads::default(),
         });
         assert!(matches!(made, AdminReply::Volume(_)), "{made:?}");
     }

@@ -193,6 +193,7 @@ fn of_administration(request: &AdminRequest) -> Ways {
         | AdminRequest::SetReadOnly { .. }
         | AdminRequest::SetReadPolicy { .. }
         | AdminRequest::SetIoTimeout { .. }
+        | AdminRequest::SetReads { .. }
         | AdminRequest::Snapshot { .. }
         | AdminRequest::Clone { .. }
         | AdminRequest::Rollback { .. }

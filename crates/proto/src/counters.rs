@@ -125,6 +125,7 @@ base::named! {
         UnreadableBlocksRepaired: "unreadable blocks repaired",
         ViewChangeBegun: "view change begun",
         ViewChangeForWritesInDoubt: "view change for writes in doubt",
+        ViewAskedToBeConfirmedForReads: "view asked to be confirmed for reads",
         ViewChangeRevoked: "view change revoked",
         ViewChangeWentOnWithoutAJoiningBrick: "view change went on without a joining brick",
         VolumeUnknownToAView: "volume unknown to a view",

@@ -45,6 +45,8 @@ pub enum Plant {
     PutEndsEarly,
     /// A version of an object becomes visible although it is not held open any more.
     CommitsUnheld,
+    /// For a read that counts on no clock one member's word is enough, whichever.
+    BelievesOne,
     /// Bricks do not make again what was lost of objects.
     RestoresNothing,
     /// A version of an object becomes visible whatever its putter asked for.
@@ -88,6 +90,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::RecordUnasked) => &RecordUnasked,
         Some(Plant::PutEndsEarly) => &PutEndsEarly,
         Some(Plant::CommitsUnheld) => &CommitsUnheld,
+        Some(Plant::BelievesOne) => &BelievesOne,
         Some(Plant::RestoresNothing) => &RestoresNothing,
         Some(Plant::ReplacesUnasked) => &ReplacesUnasked,
         Some(Plant::ForgetsSharers) => &ForgetsSharers,
@@ -285,6 +288,15 @@ struct CommitsUnheld;
 impl Rules for CommitsUnheld {
     fn commits(&self, _is_open: bool) -> bool {
         true
+    }
+}
+
+#[derive(Debug)]
+struct BelievesOne;
+
+impl Rules for BelievesOne {
+    fn confirmations(&self, _enough: u8) -> u8 {
+        1
     }
 }
 

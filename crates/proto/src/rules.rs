@@ -102,6 +102,11 @@ pub trait Rules: Debug + Sync {
         true
     }
 
+    /// How many members are to confirm a view for reads that count on no clock, of as many as are enough.
+    fn confirmations(&self, enough: u8) -> u8 {
+        enough
+    }
+
     /// Whether bricks make again what others have lost of objects.
     fn restores(&self) -> bool {
         true

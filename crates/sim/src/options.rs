@@ -16,7 +16,7 @@ use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use store::Limits;
-use wire::{AdminRequest, DataPath, Placement, Protocol, ReadPolicy};
+use wire::{AdminRequest, DataPath, Placement, Protocol, ReadPolicy, Reads};
 
 /// What a run is asked to be. `None` lets the seed draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +75,7 @@ pub(crate) struct VolumePlan {
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
     pub(crate) read_policy: ReadPolicy,
+    pub(crate) reads: Reads,
     pub(crate) placement: Placement,
     pub(crate) protocol: Protocol,
     pub(crate) stream: StreamId,
@@ -105,6 +106,7 @@ impl VolumePlan {
             protocol: self.protocol,
             placement: self.placement,
             stream: self.stream,
+            reads: self.reads,
             nonce,
         }
     }
@@ -115,6 +117,7 @@ impl VolumePlan {
         let protocol = Some(self.protocol).filter(|protocol| *protocol != Protocol::default());
         let of = placement.map(|placement| placement.to_string());
         let of = of.into_iter().chain(protocol.map(|protocol| protocol.to_string()));
+        let of = of.chain((self.reads == Reads::Confirmed).then(|| "confirmed reads".to_owned()));
         let unusual: String = of.map(|name| format!(", {name}")).collect();
         format!("{} ({}{unusual})", self.layout, self.read_policy)
     }
@@ -256,12 +259,14 @@ pub(crate) struct Clocks {
     pub(crate) offset_ns: u64,
     /// How old the cluster is, in years: stamps are drawn from its time.
     pub(crate) age_years: u64,
+    /// Whether a clock stands while its machine is paused, as that of a virtual machine may. Volumes that count on leases do not bear it.
+    pub(crate) stand: bool,
 }
 
 impl Clocks {
     /// Clocks that agree.
     pub(crate) fn exact(date: Date) -> Clocks {
-        Clocks { date, skew_ppm: 0, offset_ns: 0, age_years: 0 }
+        Clocks { date, skew_ppm: 0, offset_ns: 0, age_years: 0, stand: false }
     }
 
     /// The time at which the cluster begins.
@@ -408,6 +413,8 @@ impl Shape {
         let mut volumes = draw_volumes(draw, bricks, &options.layouts, are_small, policies);
         draw_placements(seed, &options.placements, &mut volumes);
         draw_protocols(seed, &options.protocols, are_small, &mut volumes);
+        let clocks_stand = options.faults && draw_standing(seed, options.plant.as_deref());
+        draw_reads(seed, clocks_stand, &mut volumes);
         if volumes.iter().any(VolumePlan::links) {
             // Room for all parts of a few requests at once.
             disks.journal_bytes = disks.journal_bytes.max(1 << 20);
@@ -429,7 +436,7 @@ impl Shape {
                 rebuild_bytes_per_second: draw.between(128, 4096) << 10,
                 scrub_interval_s: *draw.pick(&[0, 0, 0, 10, 30]),
             },
-            clocks: draw_clocks(seed, draw, is_skewed),
+            clocks: Clocks { stand: clocks_stand, ..draw_clocks(seed, draw, is_skewed) },
             bounds: draw_bounds(seed),
             turns: draw_turns(seed),
             shares: draw_shares(seed),
@@ -453,7 +460,7 @@ impl Shape {
             self.disks.per_brick = 1;
         }
         if changes.exact_clocks {
-            self.clocks = Clocks { skew_ppm: 0, offset_ns: 0, ..self.clocks };
+            self.clocks = Clocks { skew_ppm: 0, offset_ns: 0, stand: false, ..self.clocks };
         }
         if changes.no_lies {
             self.intrigues.lies = None;
@@ -552,7 +559,27 @@ fn draw_clocks(seed: u64, usual: &mut Draw, is_skewed: bool) -> Clocks {
     let (skew_ppm, near_ns) = (usual.between(0, 5000) as u32, usual.between(0, 20 * SECOND));
     let is_far = draw.percent(FAR_APART_PERCENT);
     let offset_ns = if is_far { draw.between(near_ns, FAR_APART_NS) } else { near_ns };
-    Clocks { date, skew_ppm, offset_ns, age_years }
+    Clocks { date, skew_ppm, offset_ns, age_years, stand: false }
+}
+
+/// In so many of a hundred seeds clocks stand while machines are paused.
+const STANDING_PERCENT: u32 = 20;
+/// So many volumes of a hundred have confirmed reads where no clock stands.
+const CONFIRMED_PERCENT: u32 = 20;
+
+/// Drawn apart from all else.
+fn draw_standing(seed: u64, plant: Option<&str>) -> bool {
+    Draw::new(seed ^ 0x7374_616e).percent(STANDING_PERCENT) || plant == Some("believes_one")
+}
+
+/// What volumes' reads count on, drawn apart from all else: on no lease where clocks stand.
+fn draw_reads(seed: u64, clocks_stand: bool, volumes: &mut [VolumePlan]) {
+    let mut draw = Draw::new(seed ^ 0x7265_6164);
+    for plan in volumes {
+        if draw.percent(CONFIRMED_PERCENT) || clocks_stand {
+            plan.reads = Reads::Confirmed;
+        }
+    }
 }
 
 /// Drawn apart from all else.
@@ -728,6 +755,7 @@ fn draw_volume(draw: &mut Draw, number: u64, layouts: &[Layout]) -> VolumePlan {
         writable: true,
         layout: *draw.pick(layouts),
         read_policy: ReadPolicy::default(),
+        reads: Reads::default(),
         placement: Placement::default(),
         protocol: Protocol::default(),
         stream: StreamId(number as u32),

@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 29] = [
+pub const NAMES: [&str; 30] = [
     "fencing_off",
     "old_store_unnoticed",
     "old_disk_unnoticed",
@@ -22,6 +22,7 @@ pub const NAMES: [&str; 29] = [
     "goes_back_unasked",
     "units_in_pieces",
     "record_unasked",
+    "believes_one",
     "put_ends_early",
     "commits_unheld",
     "replaces_unasked",
@@ -69,6 +70,7 @@ mod planted {
             "goes_back_unasked" => Plant::GoesBackUnasked,
             "units_in_pieces" => Plant::UnitsInPieces,
             "record_unasked" => Plant::RecordUnasked,
+            "believes_one" => Plant::BelievesOne,
             "put_ends_early" => Plant::PutEndsEarly,
             "commits_unheld" => Plant::CommitsUnheld,
             "replaces_unasked" => Plant::ReplacesUnasked,

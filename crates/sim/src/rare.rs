@@ -16,6 +16,7 @@ base::named! {
         NoSpaceAnswered: "ENOSPC answered",
         ClientServedWithinSecondsAfterItsGatewayWasKilled: "client served within seconds after its gateway was killed",
         GatewayLiedAboutADelay: "a gateway lied about a delay",
+        BrickVouchedForAReadAsItsClockHadStood: "a brick vouched for a read as its clock had stood",
         DisksLostInTheMiddleOfARebuild: "disks lost in the middle of a rebuild",
         JoinerCrashedWhileCatchingUp: "joiner crashed while catching up",
         RottenBrickScrubbedClean: "rotten brick scrubbed clean",
@@ -42,6 +43,7 @@ impl Rare {
 
 /// Those that a full run must reach.
 pub const REQUIRED: &[Rare] = &[
+    Rare::World(Seen::BrickVouchedForAReadAsItsClockHadStood),
     Rare::Machine(Counter::AskedForPatienceByABrick),
     Rare::Machine(Counter::BaseOfAPatchHadChanged),
     Rare::Machine(Counter::BrickCameWithAnOldDisk),

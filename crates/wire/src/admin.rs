@@ -1,7 +1,9 @@
 //! What operators and clients ask of the directory, and what it answers.
 
 use crate::directory::{ClusterStatus, VolumeInfo, VolumeMap};
-use crate::{IoTimeout, Placement, Protocol, ReadPolicy, StreamInfo, StreamsStatus, Version, wire_enum};
+use crate::{
+    IoTimeout, Placement, Protocol, ReadPolicy, Reads, StreamInfo, StreamsStatus, Version, wire_enum,
+};
 use base::{BrickId, StreamId, VolumeId};
 
 /// A command to the directory.
@@ -30,6 +32,8 @@ pub enum AdminRequest {
         placement: Placement,
         /// To which its requests belong.
         stream: StreamId,
+        /// What its reads count on.
+        reads: Reads,
     },
     /// Deletes a volume and all its data.
     DeleteVolume {
@@ -51,6 +55,11 @@ pub enum AdminRequest {
     SetReadPolicy {
         name: String,
         read_policy: ReadPolicy,
+    },
+    /// Says what a volume's reads count on from now on.
+    SetReads {
+        name: String,
+        reads: Reads,
     },
     /// Says after how long a volume's requests end with an error from now on.
     SetIoTimeout {
@@ -206,7 +215,9 @@ impl AdminRequest {
         match self {
             AdminRequest::CreateStream { latency_us: 1.., .. }
             | AdminRequest::SetStream { latency_us: Some(_), .. } => Version(6),
-            AdminRequest::CreateVolume { placement, protocol, .. } => placement.since().max(protocol.since()),
+            AdminRequest::CreateVolume { placement, protocol, reads, .. } => {
+                placement.since().max(protocol.since()).max(reads.since())
+            }
             AdminRequest::CreateStream { .. }
             | AdminRequest::SetStream { .. }
             | AdminRequest::DeleteStream { .. }
@@ -216,6 +227,7 @@ impl AdminRequest {
             AdminRequest::SetBucketStream { .. } => Version(18),
             AdminRequest::ForgetBrick { .. }
             | AdminRequest::MayEvict { .. }
+            | AdminRequest::SetReads { .. }
             | AdminRequest::ForgetLost { .. } => Version(20),
             _ => Version::OLDEST,
         }
@@ -277,7 +289,7 @@ pub enum AdminError {
 wire_enum!(AdminRequest {
     0 => CreateVolume {
         name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, io_timeout, nonce;
-        since 4: protocol, placement, stream
+        since 4: protocol, placement, stream; since 20: reads
     },
     1 => DeleteVolume { name, nonce },
     2 => ResizeVolume { name, size_bytes },
@@ -303,6 +315,7 @@ wire_enum!(AdminRequest {
     22 => SetVolumeStream { volume, stream },
     23 => SetPlaces { places }, 24 => SetBucketStream { bucket, stream },
     30 => ForgetBrick { brick }, 31 => MayEvict { brick }, 32 => ForgetLost { name },
+    33 => SetReads { name, reads },
 });
 wire_enum!(StatusPart { 0 => All, 1 => Gateways(volume), 2 => From(first) });
 wire_enum!(AdminReply {

@@ -1,9 +1,10 @@
 //! What the directory keeps and says of the cluster.
 
 use crate::policy::known_to;
+use crate::protocol::READS;
 use crate::{
-    DecodeError, GroupView, IoTimeout, Placement, Protocol, ReadPolicy, Reader, StreamTable, Wire, Writer,
-    wire_enum, wire_struct,
+    DecodeError, GroupView, IoTimeout, Placement, Protocol, ReadPolicy, Reader, Reads, StreamTable, Wire,
+    Writer, wire_enum, wire_struct,
 };
 use base::{BrickId, GatewayId, GroupId, StreamId, ViewNumber, VolumeId};
 
@@ -39,6 +40,8 @@ pub struct VolumeInfo {
     pub placement: Placement,
     /// To which its requests belong.
     pub stream: StreamId,
+    /// What its reads count on.
+    pub reads: Reads,
 }
 
 impl VolumeInfo {
@@ -70,12 +73,24 @@ impl VolumeInfo {
             protocol: Protocol::default(),
             placement: Placement::default(),
             stream: StreamId::default(),
+            reads: Reads::default(),
         }
     }
 
     /// Whether its record says more than records of version 3 could.
     fn is_extended(&self) -> bool {
         (self.protocol, self.placement, self.stream) != Default::default()
+    }
+
+    /// The layout, or a name that the reader does not know where it would serve the volume wrongly.
+    fn layout_for(&self, out: &Writer<'_>) -> String {
+        if !self.placement.is_clear_to(out) {
+            return format!("{} ({})", self.layout, self.placement);
+        }
+        match self.reads {
+            Reads::Confirmed if !out.knows(READS) => format!("{} ({} reads)", self.layout, self.reads),
+            _ => self.layout.clone(),
+        }
     }
 }
 
@@ -510,31 +525,36 @@ pub struct VolumeStatus {
 
 /// In the number of a read policy: what came with version 4 follows.
 const EXTENDED: u8 = 0x3f;
+/// The same, and then what its reads count on.
+const WITH_READS: u8 = 0x3e;
 
 /// All of it but what shares its last byte: whether it is a snapshot (the lowest bit), the number of its read policy above
 /// that, and whether an I/O timeout follows that is not the default one (the highest bit). Records of before there were
 /// policies and timeouts have 0 there. Where the number is [`EXTENDED`] it follows, with the protocol, the placement and the
-/// stream.
+/// stream; where it is [`WITH_READS`], what its reads count on comes last.
 ///
-/// To a node that speaks a version before its placement came, a volume's layout has a name that the node does not know: it
-/// refuses the volume, and serves all others. It would look for the volume's extents in the wrong groups.
+/// To a node that speaks a version before its placement or its way to read came, a volume's layout has a name that the node does
+/// not know: it refuses the volume, and serves all others. It would look for the volume's extents in the wrong groups, or take the
+/// word of one brick.
 impl Wire for VolumeInfo {
     fn encode(&self, out: &mut Writer<'_>) {
         self.id.encode(out);
         self.name.encode(out);
         self.size_bytes.encode(out);
-        match self.placement.is_clear_to(out) {
-            true => self.layout.encode(out),
-            false => format!("{} ({})", self.layout, self.placement).encode(out),
-        }
+        self.layout_for(out).encode(out);
         self.stripe_unit_blocks.encode(out);
         self.column_blocks.encode(out);
         self.read_only.encode(out);
         self.family.encode(out);
         self.origin.encode(out);
         let has_timeout = self.io_timeout != IoTimeout::DEFAULT;
-        let is_extended = out.knows(4) && self.is_extended();
-        let policy = if is_extended { EXTENDED } else { known_to(out.version(), self.read_policy).code() };
+        let has_reads = out.knows(READS) && self.reads != Reads::default();
+        let is_extended = out.knows(4) && self.is_extended() || has_reads;
+        let policy = match (has_reads, is_extended) {
+            (true, _) => WITH_READS,
+            (false, true) => EXTENDED,
+            (false, false) => known_to(out.version(), self.read_policy).code(),
+        };
         out.push(u8::from(self.is_snapshot) | policy << 1 | u8::from(has_timeout) << 7);
         if has_timeout {
             self.io_timeout.encode(out);
@@ -544,6 +564,9 @@ impl Wire for VolumeInfo {
             self.protocol.encode(out);
             self.placement.encode(out);
             self.stream.encode(out);
+        }
+        if has_reads {
+            self.reads.encode(out);
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<VolumeInfo, DecodeError> {
@@ -564,11 +587,16 @@ impl Wire for VolumeInfo {
             info.io_timeout = IoTimeout::decode(reader)?;
         }
         match (last & 0x7f) >> 1 {
-            EXTENDED if reader.knows(4) => {
+            number
+                if number == EXTENDED && reader.knows(4) || number == WITH_READS && reader.knows(READS) =>
+            {
                 info.read_policy = Wire::decode(reader)?;
                 info.protocol = Wire::decode(reader)?;
                 info.placement = Wire::decode(reader)?;
                 info.stream = Wire::decode(reader)?;
+                if number == WITH_READS {
+                    info.reads = Wire::decode(reader)?;
+                }
             }
             policy => {
                 info.read_policy = ReadPolicy::of_code(policy)?;
@@ -686,6 +714,21 @@ mod tests {
             info.encode(&mut Writer::of(crate::Version(3), &mut old));
             VolumeInfo { stream: StreamId(0), ..info }.append(&mut without);
             assert_eq!(old, without);
+        }
+    }
+
+    #[test]
+    fn who_knows_no_confirmed_reads_is_told_a_layout_that_it_refuses() {
+        let plain = volume(false, ReadPolicy::Claim);
+        for stream in [StreamId(0), StreamId(7)] {
+            let info = VolumeInfo { reads: Reads::Confirmed, stream, ..plain.clone() };
+            assert_eq!(VolumeInfo::from_bytes(&info.to_bytes()), Ok(info.clone()));
+            for version in [3, 4, 19].map(crate::Version) {
+                let mut bytes = Vec::new();
+                info.encode(&mut Writer::of(version, &mut bytes));
+                let heard = VolumeInfo::decode(&mut Reader::of(version, &bytes)).expect("a record");
+                assert_eq!(heard.layout, "raid1x3 (confirmed reads)");
+            }
         }
     }
 

@@ -42,7 +42,7 @@ pub use message::{
 };
 pub use object::{BrickPlace, FragmentId, FragmentOutcome};
 pub use policy::ReadPolicy;
-pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol, SmallWrites};
+pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol, Reads, SmallWrites};
 pub use service::{Service, Wait};
 pub use stream::{
     BrickCapacity, ReservedOn, StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus,

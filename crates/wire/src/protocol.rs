@@ -352,6 +352,25 @@ choices! {
     ; known_to known_to
 }
 
+choices! {
+    /// What a read counts on. What each promises is on the page of the architecture on clocks.
+    Reads, "way to read";
+    /// On the lease of the brick that serves it, which ends by that brick's clock.
+    Leased = "leased",
+    /// On other members that confirm, after it was asked, that the view is still in force: on no clock (`proto::netraid::confirm`).
+    Confirmed = "confirmed",
+}
+
+impl Reads {
+    /// The version of a directory that makes volumes which are read so.
+    pub(crate) fn since(self) -> Version {
+        if self == Reads::Leased { Version::OLDEST } else { Version(READS) }
+    }
+}
+
+/// The version that brought confirmed reads.
+pub(crate) const READS: u32 = 20;
+
 /// The version that brought rules other than `hashed`.
 const RULES: u32 = 7;
 

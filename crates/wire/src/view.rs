@@ -156,6 +156,11 @@ impl GroupView {
         self.writers().iter().filter_map(|slot| Some((slot, *self.members.get(usize::from(slot))?)))
     }
 
+    /// The bricks that catch up, by slot.
+    pub fn joining_bricks(&self) -> impl Iterator<Item = (u8, BrickId)> + '_ {
+        self.joining.iter().filter_map(|slot| Some((slot, *self.members.get(usize::from(slot))?)))
+    }
+
     /// The slot that `brick` holds.
     pub fn slot_of(&self, brick: BrickId) -> Option<u8> {
         self.members.iter().position(|&member| member == brick).map(|slot| slot as u8)

@@ -14,7 +14,7 @@ pub fn volume_json(volume: &VolumeInfo) -> Value {
         "id": volume.id.0, "name": volume.name, "size_bytes": volume.size_bytes, "layout": volume.layout,
         "stripe_unit_bytes": u64::from(volume.stripe_unit_blocks) * BLOCK_U64,
         "column_bytes": u64::from(volume.column_blocks) * BLOCK_U64, "read_only": volume.read_only,
-        "read_policy": volume.read_policy.name(), "io_timeout_ms": volume.io_timeout.ms(),
+        "read_policy": volume.read_policy.name(), "reads": volume.reads.name(), "io_timeout_ms": volume.io_timeout.ms(),
         "snapshot": volume.is_snapshot, "family": volume.family.0, "origin": volume.origin.map(|origin| origin.0),
         "stream": volume.stream.0, "placement": volume.placement.name(),
         "protocol": volume.protocol.to_string(),

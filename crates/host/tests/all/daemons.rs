@@ -55,6 +55,7 @@ impl Cluster {
             placement: wire::Placement::default(),
             stream: base::StreamId::default(),
             nonce: 1,
+            reads: wire::Reads::default(),
         };
         while let Err(error) = self.admin(request.clone()) {
             assert!(Instant::now() < limit, "{error}");

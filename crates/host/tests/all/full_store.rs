@@ -27,6 +27,7 @@ fn create(directory: &str, timeout: Duration, number: u64) -> Result<AdminReply,
         placement: wire::Placement::default(),
         stream: base::StreamId::default(),
         nonce: number,
+        reads: wire::Reads::default(),
     };
     admin_within(timeout, directory, request)
 }

@@ -45,6 +45,10 @@ impl Desk {
                 info.read_policy = read_policy;
                 Ok(())
             }),
+            AdminRequest::SetReads { name, reads } => self.alter(asker, &name, fx, |info| {
+                info.reads = reads;
+                Ok(())
+            }),
             AdminRequest::ListVolumes { .. }
             | AdminRequest::VolumeMap { .. }
             | AdminRequest::Status { .. }

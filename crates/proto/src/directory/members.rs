@@ -11,12 +11,15 @@ use crate::counters::Counter;
 use crate::layout::placement::{self, Candidate};
 use base::{BrickId, GroupId, Time};
 use core::cell::OnceCell;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{BrickStatus, GroupView, Slots};
 
-/// The most groups in which a brick catches up at a time.
-const JOINS_MAX: usize = 4;
+/// In so many groups a brick catches up at a time: more where it is done with each within [`SOON`], as with groups that have
+/// little to catch up on, and fewer where it is not, so that each group is soon redundant.
+const JOINS: RangeInclusive<usize> = 4..=64;
+const SOON: Duration = Duration::from_millis(1500);
 
 /// For how many lengths of a lease a change waits for members that join, and how long one that did not answer may not.
 const JOINER_LEASES: u64 = 2;
@@ -45,6 +48,10 @@ pub(super) struct Members {
     away: BTreeMap<BrickId, Time>,
     /// Bricks that did not answer when they were to join a group, and until when they may not.
     refused: BTreeMap<(GroupId, BrickId), Time>,
+    /// In how many groups each brick may catch up at a time; [`JOINS`] begins with what is not here.
+    joins_max: BTreeMap<BrickId, usize>,
+    /// Since when bricks have been catching up, as far as is known since the start.
+    catching_up: BTreeMap<(GroupId, BrickId), Time>,
 }
 
 impl Members {
@@ -62,6 +69,7 @@ impl Members {
         self.give_up_what_is_lost(cluster, views, now, fx);
         self.leave_out_the_slow(cluster, views, now, fx);
         self.go_on_without_joiners(cluster, views, now, fx);
+        self.forget_who_caught_up(cluster);
         let mut joins = Joins::default();
         for group in cluster.records.groups.index().incomplete().collect::<Vec<_>>() {
             if views.is_changing(group) {
@@ -73,9 +81,31 @@ impl Members {
                 || self.let_join(cluster, views, now, (&view, &joins), fx)
                 || self.place_elsewhere(cluster, views, now, (&view, &joins), fx);
             if is_changed {
-                joins = Joins::default();
+                let next = cluster.latest_view(group);
+                joins.change(&view, next);
+                for (_, brick) in next.into_iter().flat_map(GroupView::joining_bricks) {
+                    self.catching_up.entry((group, brick)).or_insert(now);
+                }
             }
         }
+    }
+
+    /// Of those that catch up no more nothing is known, and of no brick once all groups are complete.
+    fn forget_who_caught_up(&mut self, cluster: &Cluster) {
+        self.catching_up.retain(|(group, brick), _| {
+            cluster.latest_view(*group).is_some_and(|view| view.joining_bricks().any(|(_, of)| of == *brick))
+        });
+        if cluster.records.groups.index().incomplete().next().is_none() {
+            self.joins_max.clear();
+        }
+    }
+
+    /// A brick has caught up in a group: whether that took long says in how many it may at a time.
+    fn note_caught_up(&mut self, now: Time, group: GroupId, brick: BrickId) {
+        let since = self.catching_up.remove(&(group, brick));
+        let max = self.joins_max.entry(brick).or_insert(*JOINS.start());
+        let is_soon = since.is_some_and(|since| now.since(since) <= SOON);
+        *max = (if is_soon { *max + 1 } else { *max / 2 }).clamp(*JOINS.start(), *JOINS.end());
     }
 
     /// Who is left out for being slow is away like one that is silent: the redundancy that it cost is made good elsewhere
@@ -312,6 +342,9 @@ impl Members {
             return false;
         }
         cluster.counters.count(Counter::BrickCaughtUpAndBecameCurrent);
+        for slot in done.iter() {
+            self.note_caught_up(now, view.group, view.members[usize::from(slot)]);
+        }
         let next = following(view, |next| {
             next.current = Slots(next.current.0 | done.0);
             next.joining = Slots(next.joining.0 & !done.0);
@@ -353,7 +386,7 @@ impl Members {
             && !record.lost.contains(&group)
             && fullness(&lease.status) < full::JOIN
             && !self.refused.contains_key(&(group, brick))
-            && joins.of(cluster, brick) < JOINS_MAX
+            && joins.of(cluster, brick) < self.joins_max.get(&brick).map_or(*JOINS.start(), |max| *max)
     }
 
     // ---- another brick in the slot ----
@@ -464,9 +497,9 @@ impl Members {
     }
 }
 
-/// In how many groups each brick catches up, or is about to: counted when it is first asked, and valid until a change of views
-/// begins. It is asked for each group that waits and each brick that could help; counting for each would take time in
-/// proportion to the square of the groups.
+/// In how many groups each brick catches up, or is about to: counted when it is first asked, and kept up with each change of a
+/// view from then on. It is asked for each group that waits and each brick that could help; counting for each would take time
+/// in proportion to the square of the groups.
 #[derive(Default)]
 pub(super) struct Joins(OnceCell<BTreeMap<BrickId, usize>>);
 
@@ -485,11 +518,19 @@ impl Joins {
         let groups = cluster.records.groups.index();
         let groups: BTreeSet<GroupId> = groups.incomplete().chain(groups.changing()).collect();
         let views = groups.into_iter().filter_map(|group| cluster.latest_view(group));
-        let joining = views.flat_map(|view| view.joining.iter().map(|slot| view.members[usize::from(slot)]));
-        joining.fold(BTreeMap::new(), |mut counts, brick| {
+        let joining = views.flat_map(GroupView::joining_bricks);
+        joining.fold(BTreeMap::new(), |mut counts, (_, brick)| {
             *counts.entry(brick).or_default() += 1;
             counts
         })
+    }
+
+    /// Another view of a group follows on this one.
+    fn change(&mut self, before: &GroupView, next: Option<&GroupView>) {
+        let Some(counts) = self.0.get_mut() else { return };
+        before.joining_bricks().for_each(|(_, brick)| *counts.entry(brick).or_default() -= 1);
+        let joining = next.into_iter().flat_map(GroupView::joining_bricks);
+        joining.for_each(|(_, brick)| *counts.entry(brick).or_default() += 1);
     }
 }
 

@@ -139,6 +139,7 @@ impl Stage {
             placement: wire::Placement::default(),
             stream: base::StreamId::default(),
             nonce,
+            reads: wire::Reads::default(),
         };
         match self.ask(request) {
             Ok(AdminReply::Volume(info)) => info,
@@ -398,6 +399,7 @@ fn volumes_with_links_wait_until_all_daemons_know_such() {
             placement: wire::Placement::default(),
             stream: base::StreamId::default(),
             nonce: 77,
+            reads: wire::Reads::default(),
         };
         stage.ask(request).map(drop)
     };

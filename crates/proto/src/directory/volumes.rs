@@ -54,6 +54,7 @@ impl Desk {
             protocol,
             placement,
             stream,
+            reads,
         } = request
         else {
             return None;
@@ -83,6 +84,7 @@ impl Desk {
             protocol,
             placement,
             stream,
+            reads,
             ..usual
         };
         match self.plan(now, &info, groups) {

@@ -13,6 +13,7 @@ use crate::layout::placement;
 use crate::layout::{Part, Piece};
 use crate::netraid::allocation::AllocationOperation;
 use crate::netraid::atomicity::two_phase::round::Origin;
+use crate::netraid::confirm::Confirmed;
 use crate::netraid::context::links::Records;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::link::{self, LinkOperation, PARTS_MAX};
@@ -29,7 +30,7 @@ use base::{
 };
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Io, IoError, IoReply, IoTimeout, Message, Scope, Span};
+use wire::{Io, IoError, IoReply, IoTimeout, Message, Reads, Scope, Span};
 
 /// Blocks cut into parts at a time.
 const CHUNK_BLOCKS: u64 = 2048;
@@ -620,7 +621,11 @@ impl Request {
             }
             Io::Allocation { .. } => begun.extend(open.geometry.pieces(range.start, count).map(|piece| {
                 let operation = AllocationOperation::new(self.volume, group_of(open, piece.extent), piece);
-                (piece.volume_block, Work::Allocation { runs: Vec::new() }, Operation::new(operation))
+                let operation = match open.info.reads {
+                    Reads::Leased => Operation::new(operation),
+                    Reads::Confirmed => Operation::new(Confirmed::new(operation)),
+                };
+                (piece.volume_block, Work::Allocation { runs: Vec::new() }, operation)
             })),
             Io::Write { .. } | Io::Zero { .. } => self.cut_write(cut, range, begun),
         }
@@ -865,7 +870,8 @@ fn singles(piece: Piece) -> impl Iterator<Item = Piece> {
 fn read(open: &OpenVolume, volume: VolumeId, piece: &Piece) -> Operation {
     let span = Span { volume, lba: piece.lba, count: piece.count };
     let group = group_of(open, piece.extent);
-    ordered(open.info.protocol.order, Ordered::Read { group, span, data_index: piece.data_index })
+    let (data_index, reads) = (piece.data_index, open.info.reads);
+    ordered(open.info.protocol.order, Ordered::Read { group, span, data_index, reads })
 }
 
 /// What a patch builds on. It passes no gate: the patch is written on condition that it is still there.

@@ -6,6 +6,7 @@
 
 use super::answer::{Answer, CallId};
 use super::context::computations::ComputationId;
+use super::context::confirmations::Confirmed;
 use super::context::decisions::DECISION_DELAY;
 use super::context::views::Views;
 use super::operate::{Begun, Context, Mend, Operate, Operation, Own, Planned, Shared};
@@ -198,6 +199,9 @@ impl Coordinator {
         parts.extend(task.own.describe_refusals(now));
         if !task.children.is_empty() {
             parts.push("waits for what it has begun".to_owned());
+        }
+        if self.shared.confirmations.has(group, id) {
+            parts.push("waits until other members confirm the view".to_owned());
         }
         parts.extend(task.due.map(|due| format!("asks again in {:.1?}", due.since(now))));
         if parts.is_empty() {
@@ -442,6 +446,7 @@ impl Coordinator {
     /// Messages for bricks; decisions go first, with others or when they have waited long enough.
     pub(crate) fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
         let mut out = self.shared.calls.take_out();
+        self.shared.confirmations.on_sent();
         out.extend(self.shared.gates.take_unlocks().map(|(brick, message)| (brick, message.into())));
         out.extend(self.shared.charges.take_told(self.shared.now, &self.shared.views));
         self.shared.decisions.ride(self.shared.now, out)
@@ -459,7 +464,7 @@ impl Coordinator {
                 self.on_view(group);
             } else if let Some(ended) = self.ended.pop_front() {
                 self.on_child(ended);
-            } else if !(self.pass_gates() || self.move_reads()) {
+            } else if !(self.pass_gates() || self.pass_confirmed() || self.move_reads()) {
                 return;
             }
         }
@@ -472,6 +477,17 @@ impl Coordinator {
             self.drive(*id, |operation, cx| operation.on_turn(cx));
         }
         !turns.is_empty()
+    }
+
+    /// Lets those go on whose view is confirmed; whether there were any. Under another one that was taken since they ask anew.
+    fn pass_confirmed(&mut self) -> bool {
+        let confirmed = self.shared.confirmations.take_confirmed();
+        for Confirmed { id, group, view } in &confirmed {
+            if self.shared.views.known(*group).is_some_and(|known| known.number == *view) {
+                self.drive(*id, |operation, cx| operation.on_turn(cx));
+            }
+        }
+        !confirmed.is_empty()
     }
 
     /// Has reads moved that policies want moved; whether there were any.

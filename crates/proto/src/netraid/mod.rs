@@ -11,6 +11,7 @@
 //! | [`atomicity`] | all members or none | `2pcw`, decided lazily | [`atomicity::two_phase::round`], [`settle`] | [`atomicity::two_phase::member`] |
 //! | | no reader sees half a write | `read` | [`atomicity::read`] | |
 //! | | several writes are one | `link` | [`link`], [`settle`] | |
+//! | | no reader counts on a clock: not of a protocol, but of a volume (`--reads confirmed`) | | [`confirm`] | |
 //! | | readers see what is not decided | `none` | | [`participant`], its reads |
 //!
 //! The other files are common to the family: one operation a file, what they share ([`context`]), what each of them does
@@ -19,6 +20,7 @@
 pub(crate) mod allocation;
 pub(crate) mod answer;
 pub mod atomicity;
+pub(crate) mod confirm;
 pub(crate) mod context;
 pub(crate) mod coordinator;
 pub mod cost;

@@ -4,10 +4,12 @@
 //! how it goes on by a [`Progress`]. [`super::coordinator`] keeps operations and brings them what they wait for.
 
 use super::answer::{Answer, CallId, FromAnswer};
+use super::confirm::ConfirmOperation;
 use super::context::calls::{Call, Calls};
 use super::context::charges::Charges;
 use super::context::choice::Choice;
 use super::context::computations::{ComputationId, Computations};
+use super::context::confirmations::Confirmations;
 use super::context::decisions::Decisions;
 use super::context::gates::{Gates, Leaving};
 use super::context::links::Links;
@@ -20,7 +22,7 @@ use crate::counters::{Counter, Counters};
 use crate::distribute::pace::Kind;
 use crate::distribute::policy::{Part, PartId, Plan};
 use crate::rules::{Rules, SOUND};
-use base::{BrickId, GroupId, Payload, Stamp, StreamId, Time, VolumeId};
+use base::{BrickId, GroupId, Payload, Stamp, StreamId, Time, ViewNumber, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -154,6 +156,7 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     pub(crate) computations: Computations,
     pub(crate) charges: Charges,
+    pub(crate) confirmations: Confirmations,
     pub(crate) decisions: Decisions,
     pub(crate) stamps: Stamps,
     pub(crate) choice: Choice,
@@ -205,6 +208,7 @@ pub(crate) struct Context<'a> {
     calls: &'a mut Calls,
     computations: &'a mut Computations,
     charges: &'a mut Charges,
+    confirmations: &'a mut Confirmations,
     gates: &'a mut Gates,
     begun: &'a mut VecDeque<Begun>,
     own: &'a mut Own,
@@ -376,6 +380,24 @@ impl Context<'_> {
         self.gates.get_in_line(self.now, self.own.id, place)
     }
 
+    /// The operation has its turn once it is confirmed that the view of its group is in force, from now on.
+    pub(crate) fn want_confirmed(&mut self, group: GroupId) {
+        if self.confirmations.wants(group, self.own.id) {
+            self.begin_alone(ConfirmOperation::new(group));
+        }
+    }
+
+    /// This view of the group is in force. Whether others wait for the same.
+    pub(crate) fn confirmed(&mut self, group: GroupId, view: ViewNumber) -> bool {
+        self.confirmations.on_confirmed(group, view)
+    }
+
+    /// Members are asked anew for all that wait for their word. Whether anybody does.
+    pub(crate) fn confirms_anew(&mut self, group: GroupId) -> bool {
+        self.confirmations.begin_anew(group);
+        self.confirmations.goes_on(group)
+    }
+
     /// Begins an operation that nobody waits for.
     pub(crate) fn begin_alone(&mut self, operation: impl Operate + 'static) {
         let id = OperationId(self.calls.draw_number());
@@ -463,6 +485,7 @@ impl Default for Shared {
             calls: Calls::default(),
             computations: Computations::default(),
             charges: Charges::default(),
+            confirmations: Confirmations::default(),
             decisions: Decisions::default(),
             stamps: Stamps::default(),
             choice: Choice::default(),
@@ -490,6 +513,7 @@ impl Shared {
             calls: &mut self.calls,
             computations: &mut self.computations,
             charges: &mut self.charges,
+            confirmations: &mut self.confirmations,
             gates: &mut self.gates,
             begun: &mut self.begun,
             own,
@@ -532,7 +556,8 @@ impl Shared {
 
     /// What an operation gives back that is over.
     pub(crate) fn leaving(&mut self) -> Leaving<'_> {
-        Leaving { now: self.now, stamps: &mut self.stamps, gates: &mut self.gates, links: &mut self.links }
+        let Shared { now, stamps, gates, links, confirmations, .. } = self;
+        Leaving { now: *now, stamps, gates, links, confirmations }
     }
 
     /// An operation is over, and nobody waits for the answers to its questions.

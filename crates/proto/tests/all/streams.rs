@@ -213,6 +213,7 @@ fn volume_on(cluster: &mut Cluster, name: &str, stream: StreamId, brick: BrickId
             placement: wire::Placement::default(),
             stream,
             nonce: number << 8 | u64::from(stream.0) << 32 | u64::from(brick.0) << 40 | 1,
+            reads: wire::Reads::default(),
         };
         cluster.admin(request).expect("created");
         match cluster.admin(AdminRequest::VolumeMap { name: name.clone() }) {

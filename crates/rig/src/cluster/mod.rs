@@ -531,6 +531,7 @@ impl Cluster {
             placement: wire::Placement::default(),
             stream: base::StreamId::default(),
             nonce: nonce(),
+            reads: wire::Reads::default(),
         };
         match self.call(request).with_context(|| format!("cannot make the volume '{name}'"))? {
             AdminReply::Volume(volume) => Ok(volume),

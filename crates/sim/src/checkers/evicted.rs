@@ -1,6 +1,9 @@
 //! `evicted cannot answer`: once a view is in force, a brick that it leaves out, or that only catches up in it, never
 //! vouches for a read of its group.
 //!
+//! A brick whose clock stood while others went on does so all the same, until it has heard from the directory: there the readers must not
+//! believe it, which the histories show.
+//!
 //! Also keeps the newest view of each group that was seen anywhere, which the faults are bounded by.
 
 use super::Violation;
@@ -18,7 +21,14 @@ pub struct Evicted {
     /// The newest view that members were told to begin.
     begun: BTreeMap<GroupId, GroupView>,
     reads: HashMap<(NodeId, BrickId, u64), GroupId>,
+    /// Bricks whose clock stood, and how many answers to heartbeats end that.
+    stood: BTreeMap<BrickId, u8>,
+    /// How often such a brick vouched for a read.
+    vouched: u64,
 }
+
+/// The first ones may answer what was asked before.
+const HEARD: u8 = 3;
 
 impl Evicted {
     /// Looks at a message as it is sent.
@@ -38,7 +48,10 @@ impl Evicted {
                 note(&mut self.newest, view);
                 note(&mut self.begun, view);
             }
-            (NodeId::Directory, _, Message::HeartbeatDone { views, .. }) => {
+            (NodeId::Directory, to, Message::HeartbeatDone { views, .. }) => {
+                if let NodeId::Brick(brick) = to {
+                    self.hears(brick);
+                }
                 views.iter().for_each(|view| {
                     note(&mut self.in_force, view);
                     note(&mut self.newest, view);
@@ -57,7 +70,12 @@ impl Evicted {
                     ReadOutcome::Done { leased: true, .. } | ReadOutcome::Older { leased: true, .. },
                 ) = (self.reads.remove(&(to, brick, *operation)), outcome)
                 {
-                    return self.check(brick, group);
+                    let verdict = self.check(brick, group);
+                    if verdict.is_err() && self.stood.contains_key(&brick) {
+                        self.vouched += 1;
+                        return Ok(());
+                    }
+                    return verdict;
                 }
             }
             _ => {}
@@ -83,6 +101,25 @@ impl Evicted {
     /// Whether this view is the one in force, and none is being made.
     pub fn is_in_force(&self, view: &GroupView) -> bool {
         self.in_force.get(&view.group).is_none_or(|known| known.number == view.number)
+    }
+
+    /// The clock of a brick stood, and goes on now.
+    pub fn has_stood(&mut self, brick: BrickId) {
+        self.stood.insert(brick, HEARD);
+    }
+
+    /// How often bricks vouched for a read wrongly, as their clock had stood.
+    pub fn vouched(&self) -> u64 {
+        self.vouched
+    }
+
+    fn hears(&mut self, brick: BrickId) {
+        if let Some(left) = self.stood.get_mut(&brick) {
+            *left -= 1;
+            if *left == 0 {
+                self.stood.remove(&brick);
+            }
+        }
     }
 
     fn check(&self, brick: BrickId, group: GroupId) -> Result<(), Violation> {

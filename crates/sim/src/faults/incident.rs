@@ -23,6 +23,7 @@ base::named! {
         OldDisksPutBack: "old disks put back",
         OldStoresPutBack: "old stores of the directory put back",
         OneWayPartitions: "one-way partitions",
+        PairsPaused: "pairs paused whose clocks stand",
         PacketsLost: "packets lost",
         PacketsReordered: "packets reordered",
         PacketsRepeated: "packets repeated",

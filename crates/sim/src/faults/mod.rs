@@ -188,6 +188,11 @@ impl Faults {
         self.rot.is_rotten(brick)
     }
 
+    /// Whether a brick is out of reach now, or may be taken for such a one.
+    pub(crate) fn is_unsettled(&self, brick: BrickId, now_ns: u64) -> bool {
+        self.harm.is_unsettled(brick, now_ns)
+    }
+
     /// A brick is out of reach until then.
     pub(crate) fn unsettle(&mut self, brick: BrickId, until_ns: u64) {
         self.harm.unsettle(brick, until_ns);

@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    fn cut(&mut self, pairs: Vec<(usize, usize)>, span_ns: u64) {
+    pub(super) fn cut(&mut self, pairs: Vec<(usize, usize)>, span_ns: u64) {
         for &(from, to) in &pairs {
             self.physics.net_mut().block(from, to);
             let what = format!("reaches {} no more", self.nodes[to].id());

@@ -134,7 +134,7 @@ impl World {
     }
 
     /// A brick's disks are exchanged for new ones: it comes back with nothing.
-    pub(super) fn exchange_disks(&mut self) {
+    pub(crate) fn exchange_disks(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
         let Some(id) = self.nodes[node].brick() else { return };
         if self.shape.disks.are_small || !self.may_lose(id) {
@@ -159,6 +159,9 @@ impl World {
     }
 
     pub(super) fn pause_one(&mut self) {
+        if self.shape.clocks.stand {
+            return self.pause_pair();
+        }
         let nodes = self.nodes.matching(|node| node.runs() && *node.kind() != Kind::Operator);
         let Some(node) = self.draw_one(&nodes) else { return };
         let long_ns = self.shape.upkeep.rebuild_after_s * SECOND;
@@ -178,6 +181,40 @@ impl World {
         self.faults.disturb(self.time.now_ns() + span_ns);
         self.pause(node);
         self.later(span_ns, Event::Resume { node });
+    }
+
+    /// A machine with a brick and a gateway is paused, and its clock stands: neither notices that the brick's lease ends.
+    fn pause_pair(&mut self) {
+        let Some(brick) = self.draw_one(&self.running_bricks()) else { return };
+        let coordinators =
+            self.nodes.matching(|node| node.runs() && matches!(node.kind(), Kind::Gateway(..)));
+        let (Some(gateway), Some(id)) = (self.draw_one(&coordinators), self.nodes[brick].brick()) else {
+            return;
+        };
+        if !self.may_disturb(&[id]) {
+            return;
+        }
+        let span_ns = self.faults.draw.between(2 * SECOND, 12 * SECOND);
+        // What others have sent meanwhile may come late, or never: then nobody tells the pair either.
+        let cut_ns = span_ns + self.faults.draw.below(2 * SECOND);
+        let is_cut = self.faults.draw.percent(70);
+        self.faults.unsettle(id, self.time.now_ns() + cut_ns + LEAVING_NS);
+        self.faults.count(Incident::PairsPaused);
+        self.faults.disturb(self.time.now_ns() + cut_ns);
+        let pair = [brick, gateway];
+        let delay_ns = span_ns + self.faults.draw.below(100 * MS);
+        self.add_readers_at(gateway, delay_ns);
+        for node in pair {
+            self.pause_with_its_clock(node);
+            self.later(span_ns, Event::Resume { node });
+        }
+        if is_cut {
+            let others = self.nodes.matching(|node| node.is_alive() && *node.kind() != Kind::Operator);
+            let others = others.into_iter().filter(|node| !pair.contains(node));
+            let cut =
+                others.flat_map(|far| pair.into_iter().flat_map(move |near| [(near, far), (far, near)]));
+            self.cut(cut.collect(), cut_ns);
+        }
     }
 
     pub(super) fn slow_disks(&mut self) {

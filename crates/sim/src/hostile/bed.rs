@@ -182,6 +182,7 @@ impl Bed {
             placement: wire::Placement::default(),
             stream: base::StreamId::default(),
             nonce: 77,
+            reads: wire::Reads::default(),
         });
         self.pass(Duration::from_secs(3));
         self.step(GATEWAY, Input::Open { session: 1, name: "v".to_owned() });

@@ -1,7 +1,8 @@
 //! When all is healed, every object comes to survive the loss of as many bricks as it was put to survive: bricks make again what was lost. Where no more
 //! bricks than that are left it survives the loss of all but one.
 //!
-//! That is tried with the loss of each one brick, and with some choices of as many as may be lost: each segment is read from all others.
+//! That is tried with the loss of each one brick, and with some choices of as many as may be lost: each segment is read from all others. Then a brick
+//! really loses all that it has, and it is tried once more: whatever went wrong before may have cost objects too much to judge them by it.
 
 use super::named::{NAMES, Named};
 use crate::checkers::Violation;
@@ -36,6 +37,24 @@ impl World {
             return;
         }
         let lost = self.lost_of_objects();
+        self.await_redundancy_of_objects(lost);
+        self.exchange_disks();
+        // The directory has noticed then.
+        while self
+            .nodes
+            .iter()
+            .filter_map(Node::brick)
+            .any(|id| self.faults.is_unsettled(id, self.time.now_ns()))
+        {
+            self.run_until(self.time.now_ns() + POLL_NS);
+        }
+        let verdict = self.converge();
+        self.judge(verdict);
+        // They had survived all before, and this is one more.
+        self.await_redundancy_of_objects(lost);
+    }
+
+    fn await_redundancy_of_objects(&mut self, lost: u64) {
         let end_ns = self.time.now_ns() + RESTORED_NS;
         for (name, key) in NAMES.iter().enumerate() {
             while self.judges.are_content()

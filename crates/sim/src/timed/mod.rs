@@ -345,6 +345,7 @@ impl Timed {
             writable: true,
             layout: *layout,
             read_policy: policy,
+            reads: wire::Reads::default(),
             placement: conditions.spread.map_or_else(wire::Placement::default, |spread| spread.placement),
             protocol: conditions.protocol,
             stream: *stream,

@@ -38,6 +38,18 @@ impl World {
         self.add_actor(volume, script);
     }
 
+    /// Adds actors at a gateway that read all there is of each volume from then on, after `delay_ns`.
+    pub(crate) fn add_readers_at(&mut self, node: usize, delay_ns: u64) {
+        for volume in
+            (0..self.workload.volumes.len()).filter(|volume| self.is_there(*volume)).collect::<Vec<_>>()
+        {
+            self.add_reader(volume);
+            let actor = self.workload.actors.len() - 1;
+            self.open_session(actor, node);
+            self.next_turn(actor, delay_ns);
+        }
+    }
+
     /// Adds an actor that reads and writes a volume that was made during the run.
     pub(crate) fn add_writer(&mut self, volume: usize) {
         self.add_actor(volume, None);
@@ -202,8 +214,8 @@ impl World {
 
     fn find_port(&mut self, actor: usize) {
         let plan = &self.workload.volumes[self.workload.actors[actor].volume];
-        let (name, is_direct) = (plan.name.clone(), plan.is_direct());
-        if self.workload.actors[actor].attached && !is_direct {
+        let name = plan.name.clone();
+        if self.workload.actors[actor].attached && !plan.is_direct() {
             let nodes = self
                 .nodes
                 .matching(|n| n.is_alive() && matches!(n.kind(), NodeKind::Client(_, of) if *of == name));
@@ -218,6 +230,11 @@ impl World {
             return;
         }
         let node = *self.workload.draw.pick(&nodes);
+        self.open_session(actor, node);
+    }
+
+    fn open_session(&mut self, actor: usize, node: usize) {
+        let name = self.workload.volumes[self.workload.actors[actor].volume].name.clone();
         let session = self.workload.fresh();
         self.workload.sessions.insert(session, actor);
         self.workload.actors[actor].port =

@@ -10,7 +10,7 @@ use crate::checkers::progress::Progress;
 use crate::checkers::sizes::Sizes;
 use crate::options::Bounds;
 use crate::rare::{Reached, Seen};
-use base::NodeId;
+use base::{BrickId, NodeId};
 use proto::Counters;
 use wire::{Message, Packet};
 
@@ -66,8 +66,17 @@ impl Judges {
             // The simulator's disks lose content, but never fail: this store has given up for a reason of its own.
             self.judge(Err(Violation::new("live", format!("{from} gave up its disk: {why}"))));
         }
+        let vouched = self.evicted.vouched();
         let verdict = self.evicted.watch(from, to, message);
+        if self.evicted.vouched() > vouched {
+            self.reached.count(Seen::BrickVouchedForAReadAsItsClockHadStood);
+        }
         self.judge(verdict);
+    }
+
+    /// The clock of a brick stood, and goes on now.
+    pub(super) fn has_stood(&mut self, brick: BrickId) {
+        self.evicted.has_stood(brick);
     }
 
     /// A message reaches somebody.

@@ -66,6 +66,8 @@ struct Past {
 struct Process {
     role: Role,
     is_paused: bool,
+    /// Since when its clock stands.
+    stands_since_ns: Option<u64>,
     /// What came while it was paused.
     backlog: Vec<Input>,
     /// Inputs since its effects last went out.
@@ -424,8 +426,15 @@ impl Node {
 
     pub(super) fn start(&mut self, role: Role) {
         let (backlog, wakes) = (Vec::new(), Wakes::default());
-        self.process =
-            Some(Process { role, is_paused: false, backlog, batch: 0, wake_at_ns: u64::MAX, wakes });
+        self.process = Some(Process {
+            role,
+            is_paused: false,
+            stands_since_ns: None,
+            backlog,
+            batch: 0,
+            wake_at_ns: u64::MAX,
+            wakes,
+        });
     }
 
     /// Its process is gone; gateways and clients come back under other ids only.
@@ -445,9 +454,20 @@ impl Node {
         self.process().is_paused = true;
     }
 
+    /// Its clock stands until it goes on.
+    pub(super) fn stop_clock(&mut self, now_ns: u64) {
+        self.process().stands_since_ns.get_or_insert(now_ns);
+    }
+
     /// Goes on with what came meanwhile.
-    pub(super) fn resume(&mut self) {
+    /// Whether its clock has stood.
+    pub(super) fn resume(&mut self, now_ns: u64) -> bool {
         self.process().is_paused = false;
+        let stood = self.process().stands_since_ns.take();
+        if let Some(then_ns) = stood {
+            self.clock = self.clock.after_standing(then_ns, now_ns);
+        }
+        stood.is_some()
     }
 
     pub(super) fn take_backlog(&mut self) -> Vec<Input> {

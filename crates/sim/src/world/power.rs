@@ -136,12 +136,23 @@ impl World {
         }
     }
 
+    /// The same, and its clock stands meanwhile, as that of a machine whose hypervisor paused it.
+    pub(crate) fn pause_with_its_clock(&mut self, node: usize) {
+        self.pause(node);
+        if self.nodes[node].is_paused() {
+            self.nodes[node].stop_clock(self.time.now_ns());
+        }
+    }
+
     /// Lets a paused node go on: with its timers or with its messages first.
     pub(crate) fn resume(&mut self, node: usize) {
         if !self.nodes[node].is_paused() {
             return;
         }
-        self.nodes[node].resume();
+        let has_stood = self.nodes[node].resume(self.time.now_ns());
+        if let Some(brick) = self.nodes[node].brick().filter(|_| has_stood) {
+            self.judges.has_stood(brick);
+        }
         self.note(node, "goes on");
         if self.physics.draw().percent(50) {
             self.deliver(node, Input::Wake);

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::BLOCK_U64;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use wire::{AdminReply, AdminRequest, IoTimeout, Placement, Protocol, ReadPolicy, VolumeMap};
+use wire::{AdminReply, AdminRequest, IoTimeout, Placement, Protocol, ReadPolicy, Reads, VolumeMap};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -100,8 +100,11 @@ Examples:
         /// The volume
         name: String,
         /// The read policy: which brick serves a read
-        #[arg(long, value_name = "POLICY", required_unless_present_any = ["io_timeout", "stream"])]
+        #[arg(long, value_name = "POLICY", required_unless_present_any = ["io_timeout", "stream", "reads"])]
         read_policy: Option<ReadPolicy>,
+        /// What a read counts on: leased (the clock of the brick that serves it) or confirmed (the word of other bricks)
+        #[arg(long, value_name = "WHAT")]
+        reads: Option<Reads>,
         /// After how long a request that cannot be served ends with an error (EIO); off waits without end
         #[arg(long, value_name = "TIME")]
         io_timeout: Option<Period>,
@@ -136,6 +139,12 @@ Read policies, of volumes whose blocks are on several bricks:
   random          any one, each as often as the others
   two-choices     of two drawn at random the one with fewer reads of the gateway unanswered
 
+What a read counts on:
+  leased     the brick that serves it has a lease, which ends by that brick's clock
+  confirmed  other bricks have said, after the read was asked, that nothing is written without the one that serves it:
+             for bricks and gateways in virtual machines, whose clocks may stand while a hypervisor pauses them. Each
+             batch of reads costs a small question to some other bricks of the group, and waits for their answers
+
 A request that cannot be served, because too many bricks of a group are away, ends with EIO after the volume's I/O
 timeout. A write that ended that way may have taken effect or not. `off` waits until the bricks are back.
 
@@ -143,6 +152,7 @@ Gateways follow within seconds; nothing is moved.
 
 Examples:
   brickwork volume set first --read-policy claim
+  brickwork volume set first --reads confirmed
   brickwork volume set first --io-timeout off
   brickwork volume set first --stream gold";
 
@@ -210,6 +220,9 @@ struct Create {
     /// The read policy: see 'brickwork volume set --help'
     #[arg(long, default_value_t = ReadPolicy::FOR_NEW_VOLUMES, value_name = "POLICY")]
     read_policy: ReadPolicy,
+    /// What a read counts on, leased or confirmed: see 'brickwork volume set --help'
+    #[arg(long, default_value_t = Reads::Leased, value_name = "WHAT")]
+    reads: Reads,
     /// After how long a request that cannot be served ends with an error (EIO); off waits without end
     #[arg(long, default_value = "5m", value_name = "TIME")]
     io_timeout: Period,
@@ -233,8 +246,8 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
         Command::Clone(args) => snapshot::clone(global, args),
         Command::Lost(args) => lost::lost(global, args),
         Command::Rollback(args) => snapshot::rollback(global, args),
-        Command::Set { name, read_policy, io_timeout, stream } => {
-            set(global, &name, read_policy, io_timeout, stream)
+        Command::Set { name, read_policy, reads, io_timeout, stream } => {
+            set(global, &name, (read_policy, reads), io_timeout, stream)
         }
         Command::ReadOnly { name, state } => {
             let read_only = state == Switch::On;
@@ -264,6 +277,7 @@ fn create(global: &Global, args: Create) -> Result<()> {
         protocol: args.protocol,
         placement: args.placement,
         stream: stream::named(global, &args.stream)?,
+        reads: args.reads,
     };
     match client::call(global, request)? {
         AdminReply::Volume(volume) if global.json => output::print_json(&view::volume_json(&volume)),
@@ -279,7 +293,7 @@ fn create(global: &Global, args: Create) -> Result<()> {
 fn set(
     global: &Global,
     name: &str,
-    policy: Option<ReadPolicy>,
+    (policy, reads): (Option<ReadPolicy>, Option<Reads>),
     period: Option<Period>,
     stream: Option<String>,
 ) -> Result<()> {
@@ -287,6 +301,15 @@ fn set(
     if let Some(read_policy) = policy {
         client::call(global, AdminRequest::SetReadPolicy { name: name.to_owned(), read_policy })?;
         what.push(format!("read by the policy '{read_policy}'"));
+    }
+    if let Some(reads) = reads {
+        client::call(global, AdminRequest::SetReads { name: name.to_owned(), reads })?;
+        what.push(match reads {
+            Reads::Leased => "read by the word of one brick that has a lease".to_owned(),
+            Reads::Confirmed => {
+                "read with the word of other bricks that nothing was written without them".to_owned()
+            }
+        });
     }
     if let Some(period) = period {
         let io_timeout = timeout(period);
@@ -333,9 +356,9 @@ fn info(global: &Global, name: String) -> Result<()> {
 fn print_map(map: &VolumeMap) {
     let [name, size, layout, placement, unit, policy, writes] = list::row(&map.volume);
     println!(
-        "Volume '{name}' ({}): {size}, {layout}, placed by {placement}, stripe unit {unit}, protocol {}, reads by {policy}, writes {writes}, \
+        "Volume '{name}' ({}): {size}, {layout}, placed by {placement}, stripe unit {unit}, protocol {}, reads by {policy} and {}, writes {writes}, \
          I/O timeout {}, {}\n",
-        map.volume.id, map.volume.protocol, map.volume.io_timeout, map.volume.stream
+        map.volume.id, map.volume.protocol, map.volume.reads, map.volume.io_timeout, map.volume.stream
     );
     let mut table = output::table(&["group", "view", "bricks", "catching up", "left out"]);
     for group in &map.groups {

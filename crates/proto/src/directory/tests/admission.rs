@@ -75,6 +75,7 @@ impl Stage {
             placement: wire::Placement::default(),
             stream,
             nonce: name.bytes().map(u64::from).sum(),
+            reads: wire::Reads::default(),
         })
     }
 

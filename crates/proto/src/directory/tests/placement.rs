@@ -22,6 +22,7 @@ impl Stage {
             placement,
             stream: base::StreamId::default(),
             nonce: 7,
+            reads: wire::Reads::default(),
         })?;
         Ok(self.members())
     }

@@ -1,5 +1,6 @@
 //! The line in which a coordinator's requests pass one after the other, and the locks that it gives back.
 
+use super::confirmations::Confirmations;
 use super::links::Links;
 use super::stamps::Stamps;
 use crate::netraid::order::locks::{Locks, Place, Wish};
@@ -32,6 +33,7 @@ pub(crate) struct Leaving<'a> {
     pub(crate) stamps: &'a mut Stamps,
     pub(crate) gates: &'a mut Gates,
     pub(crate) links: &'a mut Links,
+    pub(crate) confirmations: &'a mut Confirmations,
 }
 
 impl Gates {

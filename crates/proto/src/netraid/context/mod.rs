@@ -6,6 +6,7 @@
 //! | [`calls`] | questions that are outstanding, and numbers |
 //! | [`charges`] | what was asked for each stream, and which brick has heard of it |
 //! | [`computations`] | what operations have computed by others |
+//! | [`confirmations`] | reads that wait until their group's view is confirmed |
 //! | [`decisions`] | the fates of writes that members are still to be told (the lazy decision of `2pcw`) |
 //! | [`gates`] | the line in which requests pass one after the other, locks that are given back |
 //! | [`links`] | where records of parts that are decided together lie, and which addresses are free |
@@ -16,6 +17,7 @@ pub(crate) mod calls;
 pub(crate) mod charges;
 pub(crate) mod choice;
 pub(crate) mod computations;
+pub(crate) mod confirmations;
 pub(crate) mod decisions;
 pub(crate) mod gates;
 pub(crate) mod links;

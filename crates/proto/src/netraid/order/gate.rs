@@ -9,6 +9,7 @@ use super::{Gate, Manner, rule};
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
 use crate::netraid::atomicity::two_phase::round::Origin;
+use crate::netraid::confirm::Confirmed;
 use crate::netraid::context::gates::Leaving;
 use crate::netraid::operate::{Context, Operate, Operation, retry_delay};
 use crate::netraid::outcome::{Child, LatestStamp, OperationId, Outcome, Progress, Written};
@@ -17,7 +18,7 @@ use crate::netraid::read::ReadOperation;
 use crate::netraid::write::WriteOperation;
 use base::{BrickId, GroupId, Payload, Time, VolumeId};
 use core::time::Duration;
-use wire::{LockOutcome, Message, Order, Span};
+use wire::{LockOutcome, Message, Order, Reads, Span};
 
 /// Who has not got a lock after so long goes on without it: the server cannot be reached, or too many want the same.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -34,6 +35,8 @@ pub(crate) enum Work {
         group: GroupId,
         span: Span,
         data_index: u8,
+        /// What it counts on.
+        reads: Reads,
     },
 }
 
@@ -66,8 +69,12 @@ impl Work {
             Work::Write { path, origin } => {
                 Operation::new(WriteOperation::new(path, origin).in_manner(manner))
             }
-            Work::Read { group, span, data_index } => {
-                Operation::new(ReadOperation::new(group, span, data_index, false))
+            Work::Read { group, span, data_index, reads } => {
+                let read = ReadOperation::new(group, span, data_index, false);
+                match reads {
+                    Reads::Leased => Operation::new(read),
+                    Reads::Confirmed => Operation::new(Confirmed::new(read)),
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::netraid::outcome::{Outcome, Written};
 use crate::netraid::path::gw::{Content, Path};
 use base::{RequestId, Stamp};
 use core::time::Duration;
-use wire::{LockOutcome, Message, Order, PrepareOutcome, Scope, Span};
+use wire::{LockOutcome, Message, Order, PrepareOutcome, Reads, Scope, Span};
 
 const LAYOUT: &str = "raid1x3";
 
@@ -28,7 +28,10 @@ fn write_at(order: Order, lba: u64) -> Operation {
 }
 
 fn read_at(order: Order, lba: u64) -> Operation {
-    ordered(order, Work::Read { group: GROUP, span: Span { lba, ..span(FAMILY) }, data_index: 0 })
+    ordered(
+        order,
+        Work::Read { group: GROUP, span: Span { lba, ..span(FAMILY) }, data_index: 0, reads: Reads::Leased },
+    )
 }
 
 fn holder(asked: &Asked) -> u64 {

@@ -3,6 +3,7 @@
 mod branches;
 mod busy;
 mod computing;
+mod confirming;
 mod gates;
 mod joining;
 mod links;

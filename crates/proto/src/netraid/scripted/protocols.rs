@@ -11,7 +11,7 @@ use crate::netraid::order::gate::{Work, ordered};
 use crate::netraid::outcome::Outcome;
 use crate::netraid::path::gw::{Content, Path};
 use base::{BrickId, RequestId, Stamp};
-use wire::{LockOutcome, Message, Order, Protocol, ReadPolicy, Scope, VolumeInfo};
+use wire::{LockOutcome, Message, Order, Protocol, ReadPolicy, Reads, Scope, VolumeInfo};
 
 fn script(layout: &str, protocol: &str) -> Script {
     let width = layout.parse::<Layout>().expect("a layout").width();
@@ -29,7 +29,10 @@ fn write(protocol: Protocol, scope: Scope, content: Content) -> Operation {
 }
 
 fn read(protocol: Protocol) -> Operation {
-    ordered(protocol.order, Work::Read { group: GROUP, span: span(FAMILY), data_index: 0 })
+    ordered(
+        protocol.order,
+        Work::Read { group: GROUP, span: span(FAMILY), data_index: 0, reads: Reads::Leased },
+    )
 }
 
 /// Answers all that is asked, at once, until the operation ends: what it cost.

@@ -10,7 +10,7 @@ use crate::netraid::outcome::{Fetched, Outcome};
 use crate::netraid::path::gw::{Content, Path};
 use base::{ClusterTime, RequestId, Stamp, ViewNumber};
 use core::time::Duration;
-use wire::{Fate, Message, Order, ReadOutcome, ReadPolicy, Scope, Sight, Slots, VolumeInfo, WriteId};
+use wire::{Fate, Message, Order, ReadOutcome, ReadPolicy, Reads, Scope, Sight, Slots, VolumeInfo, WriteId};
 
 const OLD: u8 = 1;
 const NEW: u8 = 2;
@@ -23,7 +23,10 @@ fn reader(protocol: &str) -> Script {
     let (protocol, read_policy) = (protocol.parse().expect("a protocol"), ReadPolicy::Hash);
     let volume = VolumeInfo { protocol, read_policy, ..VolumeInfo::new(FAMILY, "v", 1 << 30, layout) };
     script.coordinator.serve(&volume);
-    script.begin(ordered(Order::TsWait, Work::Read { group: GROUP, span: span(FAMILY), data_index: 0 }));
+    script.begin(ordered(
+        Order::TsWait,
+        Work::Read { group: GROUP, span: span(FAMILY), data_index: 0, reads: Reads::Leased },
+    ));
     script
 }
 
@@ -147,7 +150,10 @@ fn a_row_stands_in_with_what_was_before_a_write_that_is_not_complete() {
     script.coordinator.serve(&volume);
     let data_index =
         super::geometry("raid5-4+1").data_index_at(0, 0).expect("slot 0 has data of the first row");
-    script.begin(ordered(Order::TsWait, Work::Read { group: GROUP, span: span(FAMILY), data_index }));
+    script.begin(ordered(
+        Order::TsWait,
+        Work::Read { group: GROUP, span: span(FAMILY), data_index, reads: Reads::Leased },
+    ));
     let asked = script.asked();
     assert_eq!(Script::slots(&asked), [1, 2, 3, 4], "the first brick is away");
     let (own, other) = (Scope::Unit { index: data_index }, Scope::Unit { index: data_index ^ 1 });

@@ -327,6 +327,7 @@ impl Cluster {
             placement: wire::Placement::default(),
             stream,
             nonce: nonce_of(&name),
+            reads: wire::Reads::default(),
         };
         let created = self.admin(request);
         let Ok(AdminReply::Volume(volume)) = created else { panic!("not created: {created:?}") };
