@@ -9,6 +9,7 @@ mod loans;
 mod news;
 mod pages;
 mod placement;
+mod returning;
 mod runs;
 mod slow;
 mod storage;

@@ -140,10 +140,10 @@ Read policies, of volumes whose blocks are on several bricks:
   two-choices     of two drawn at random the one with fewer reads of the gateway unanswered
 
 What a read counts on:
-  leased     the brick that serves it has a lease, which ends by that brick's clock
-  confirmed  other bricks have said, after the read was asked, that nothing is written without the one that serves it:
-             for bricks and gateways in virtual machines, whose clocks may stand while a hypervisor pauses them. Each
-             batch of reads costs a small question to some other bricks of the group, and waits for their answers
+  leased     (unless set) on the lease of the brick that serves it, which ends by its clock:
+             a read may be old if that clock stops while a hypervisor pauses the machine
+  confirmed  on no clock: bricks have said, after the read was asked, that they know of no
+             newer view. Reads wait for that: of all bricks with copies, of some with parity
 
 A request that cannot be served, because too many bricks of a group are away, ends with EIO after the volume's I/O
 timeout. A write that ended that way may have taken effect or not. `off` waits until the bricks are back.

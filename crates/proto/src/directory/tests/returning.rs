@@ -1,0 +1,52 @@
+//! In how many groups a brick that returns catches up at a time.
+
+use super::Stage;
+use base::BrickId;
+
+const BACK: BrickId = BrickId(2);
+
+/// A cluster whose second brick was away, and is back; all groups are to take it in.
+fn returned(groups: u32) -> Stage {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", groups);
+    let status = stage.bricks.remove(&BACK).expect("a brick");
+    stage.run(5000);
+    stage.bricks.insert(BACK, status);
+    stage
+}
+
+/// How many groups it joins at a time in each of some rounds; it is done with those of a round when that ends.
+fn joins(stage: &mut Stage, rounds: usize, milliseconds: u64) -> Vec<usize> {
+    let mut counts = Vec::new();
+    for _ in 0..rounds {
+        stage.run(milliseconds);
+        counts.push(stage.directory.views().filter(|view| view.is_joining(BACK)).count());
+        stage.catch_up(BACK);
+    }
+    counts
+}
+
+#[test]
+fn it_joins_more_groups_at_a_time_while_it_is_soon_done_with_each() {
+    let mut stage = returned(300);
+    let counts = joins(&mut stage, 20, 500);
+    assert_eq!(counts[0], 4, "{counts:?}");
+    assert_eq!(counts.iter().max(), Some(&64), "{counts:?}");
+    stage.run(2000);
+    assert!(stage.directory.views().all(|view| view.is_current(BACK)), "{counts:?}");
+}
+
+#[test]
+fn it_joins_few_groups_at_a_time_where_each_takes_long() {
+    let mut stage = returned(100);
+    let counts = joins(&mut stage, 10, 3000);
+    assert!(counts.iter().all(|count| *count == 4), "{counts:?}");
+}
+
+#[test]
+fn it_joins_fewer_groups_again_once_they_take_longer() {
+    let mut stage = returned(400);
+    let quick = joins(&mut stage, 5, 500);
+    let slow = joins(&mut stage, 6, 3000);
+    assert!(quick.last() > Some(&8) && slow.last() == Some(&4), "{quick:?} {slow:?}");
+}
