@@ -17,6 +17,8 @@ pub enum Plant {
     TellsAllAtOnce,
     /// The directory keeps every deletion.
     KeepsDeletions,
+    /// The directory repeats questions as often as it did the first time.
+    RepeatsAtOnce,
     /// A brick knows for ever of the volumes that are deleted.
     ForgetsNoVolume,
     /// A brick that missed a deletion keeps what it has of the branch.
@@ -76,6 +78,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
         Some(Plant::TellsAllAtOnce) => &TellsAllAtOnce,
         Some(Plant::KeepsDeletions) => &KeepsDeletions,
+        Some(Plant::RepeatsAtOnce) => &RepeatsAtOnce,
         Some(Plant::ForgetsNoVolume) => &ForgetsNoVolume,
         Some(Plant::KeepsBranches) => &KeepsBranches,
         Some(Plant::LendsTwice) => &LendsTwice,
@@ -149,6 +152,15 @@ struct KeepsDeletions;
 impl Rules for KeepsDeletions {
     fn forgets_up_to(&self, _confirmed: u64) -> Option<u64> {
         None
+    }
+}
+
+#[derive(Debug)]
+struct RepeatsAtOnce;
+
+impl Rules for RepeatsAtOnce {
+    fn repeats_after(&self, first: Duration, _now: Duration) -> Duration {
+        first
     }
 }
 

@@ -38,6 +38,11 @@ pub trait Rules: Debug + Sync {
         Some(confirmed)
     }
 
+    /// After how long the directory repeats a question that a member has not answered, by how long it waited the first time and how long it is to wait now.
+    fn repeats_after(&self, _first: Duration, now: Duration) -> Duration {
+        now
+    }
+
     /// Whether a brick forgets a group, by whether nothing is left of its family.
     fn forgets(&self, is_gone: bool) -> bool {
         is_gone

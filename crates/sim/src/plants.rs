@@ -2,12 +2,13 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 30] = [
+pub const NAMES: [&str; 31] = [
     "fencing_off",
     "old_store_unnoticed",
     "old_disk_unnoticed",
     "tells_all_at_once",
     "keeps_deletions",
+    "repeats_at_once",
     "forgets_no_volume",
     "keeps_branches",
     "lends_twice",
@@ -58,6 +59,7 @@ mod planted {
             "old_disk_unnoticed" => Plant::OldDiskUnnoticed,
             "tells_all_at_once" => Plant::TellsAllAtOnce,
             "keeps_deletions" => Plant::KeepsDeletions,
+            "repeats_at_once" => Plant::RepeatsAtOnce,
             "forgets_no_volume" => Plant::ForgetsNoVolume,
             "keeps_branches" => Plant::KeepsBranches,
             "lends_twice" => Plant::LendsTwice,

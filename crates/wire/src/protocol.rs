@@ -363,7 +363,7 @@ choices! {
 
 impl Reads {
     /// The version of a directory that makes volumes which are read so.
-    pub(crate) fn since(self) -> Version {
+    pub fn since(self) -> Version {
         if self == Reads::Leased { Version::OLDEST } else { Version(READS) }
     }
 }

@@ -411,7 +411,8 @@ impl Brick {
                 service,
                 sight,
             } => {
-                let service = self.at_disk_of(span, service);
+                // Whether a view is in force no disk is asked.
+                let service = if content || stamps { self.at_disk_of(span, service) } else { service };
                 let read = ReadRequest {
                     from,
                     operation,

@@ -45,10 +45,7 @@ impl Desk {
                 info.read_policy = read_policy;
                 Ok(())
             }),
-            AdminRequest::SetReads { name, reads } => self.alter(asker, &name, fx, |info| {
-                info.reads = reads;
-                Ok(())
-            }),
+            AdminRequest::SetReads { name, reads } => self.set_reads(asker, &name, reads, fx),
             AdminRequest::ListVolumes { .. }
             | AdminRequest::VolumeMap { .. }
             | AdminRequest::Status { .. }

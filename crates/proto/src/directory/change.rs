@@ -30,8 +30,14 @@ use crate::layout::Geometry;
 use crate::netraid::link;
 use crate::netraid::members::{participants, width_at};
 use base::{BrickId, NodeId, Time, ViewNumber};
+use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};
+
+/// A question to a member that is not answered is repeated after this, several round trips of a busy network, and then after twice as long each time.
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(250);
+/// But no later than this: a member that is back is to go on soon.
+const ASK_AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// How far a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +67,8 @@ pub(super) struct Change {
     pub(super) step: Step,
     /// When to repeat what is unanswered.
     pub(super) due: Time,
+    /// What was asked last, and how long it waited then.
+    asked_last: Option<(Step, Duration)>,
     /// When it was begun.
     pub(super) began: Time,
     /// Whether the group had a view before: then its members are fenced first.
@@ -96,6 +104,7 @@ impl Change {
             began: now,
             step: Step::Storing,
             due: now,
+            asked_last: None,
             // A first view that was not finished may have begun here and there: the next one is promised like others.
             fences: next.number > ViewNumber(1),
             next,
@@ -153,6 +162,16 @@ impl Change {
     pub(super) fn waits_for(&self) -> Vec<BrickId> {
         let missing = self.missing();
         self.next.writing_bricks().filter(|(slot, _)| missing.has(*slot)).map(|(_, brick)| brick).collect()
+    }
+
+    /// The questions of this step are sent: after how long they are repeated to who has not answered.
+    pub(super) fn next_wait(&mut self) -> Duration {
+        let wait = match self.asked_last {
+            Some((step, wait)) if step == self.step => (wait * 2).min(ASK_AGAIN_MAX),
+            _ => ASK_AGAIN,
+        };
+        self.asked_last = Some((self.step, wait));
+        wait
     }
 
     /// What to send to members that have not answered.

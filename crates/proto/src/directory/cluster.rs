@@ -15,9 +15,10 @@ use crate::counters::{Counter, Counters};
 use crate::layout::{Geometry, Layout};
 use crate::rules::{Rules, SOUND};
 use base::{BrickId, GatewayId, GroupId, Loan, NodeId, StampClock, Time, VolumeId};
+use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{AdminError, AdminReply, BrickStatus, Care, GroupView, Message, Protocol, Version, VolumeInfo};
+use wire::{AdminError, AdminReply, BrickStatus, Care, GroupView, Message, Version, VolumeInfo};
 
 /// Between two looks at leases, members and families.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -218,15 +219,14 @@ impl Cluster {
     }
 
     /// Whether all daemons that were heard serve volumes with this protocol as it promises. Of what came before they do not say.
-    pub(super) fn may_have(&self, protocol: Protocol) -> Result<(), AdminError> {
-        let since = protocol.since();
+    pub(super) fn may_have(&self, since: Version, what: impl fmt::Display) -> Result<(), AdminError> {
         if since < Version::TOLD {
             return Ok(());
         }
         match self.older_than(since) {
             None => Ok(()),
             Some(name) => Err(AdminError::NotNow(format!(
-                "{name} is of a release that does not know {protocol}: upgrade all bricks and gateways first"
+                "{name} is of a release that does not know {what}: upgrade all bricks and gateways first"
             ))),
         }
     }

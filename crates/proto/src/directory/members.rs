@@ -16,10 +16,12 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{BrickStatus, GroupView, Slots};
 
-/// In so many groups a brick catches up at a time: more where it is done with each within [`SOON`], as with groups that have
-/// little to catch up on, and fewer where it is not, so that each group is soon redundant.
+/// In so many groups a brick catches up at a time: 4, so that each of them is soon redundant, and one more with each that it was
+/// done with within [`SOON`], as with groups that have little to catch up on. One that takes longer begins with 4 again.
 const JOINS: RangeInclusive<usize> = 4..=64;
 const SOON: Duration = Duration::from_millis(1500);
+/// What is known of that is forgotten when nothing was caught up with for so long.
+const PACE_KEPT: Duration = Duration::from_secs(10);
 
 /// For how many lengths of a lease a change waits for members that join, and how long one that did not answer may not.
 const JOINER_LEASES: u64 = 2;
@@ -41,6 +43,13 @@ pub(super) fn fullness(status: &BrickStatus) -> u64 {
     u64::from(status.space.fullest_percent)
 }
 
+/// In how many groups a brick may catch up at a time, and when it was last done with one.
+#[derive(Debug)]
+struct JoinPace {
+    at_once: usize,
+    at: Time,
+}
+
 /// What is known of members beside the records and leases.
 #[derive(Debug, Default)]
 pub(super) struct Members {
@@ -48,8 +57,8 @@ pub(super) struct Members {
     away: BTreeMap<BrickId, Time>,
     /// Bricks that did not answer when they were to join a group, and until when they may not.
     refused: BTreeMap<(GroupId, BrickId), Time>,
-    /// In how many groups each brick may catch up at a time; [`JOINS`] begins with what is not here.
-    joins_max: BTreeMap<BrickId, usize>,
+    /// How fast bricks catch up that did so lately.
+    paces: BTreeMap<BrickId, JoinPace>,
     /// Since when bricks have been catching up, as far as is known since the start.
     catching_up: BTreeMap<(GroupId, BrickId), Time>,
 }
@@ -69,7 +78,7 @@ impl Members {
         self.give_up_what_is_lost(cluster, views, now, fx);
         self.leave_out_the_slow(cluster, views, now, fx);
         self.go_on_without_joiners(cluster, views, now, fx);
-        self.forget_who_caught_up(cluster);
+        self.forget_who_caught_up(cluster, now);
         let mut joins = Joins::default();
         for group in cluster.records.groups.index().incomplete().collect::<Vec<_>>() {
             if views.is_changing(group) {
@@ -90,22 +99,32 @@ impl Members {
         }
     }
 
-    /// Of those that catch up no more nothing is known, and of no brick once all groups are complete.
-    fn forget_who_caught_up(&mut self, cluster: &Cluster) {
+    /// Of those that catch up no more nothing is known, and of no brick that was done with nothing lately.
+    fn forget_who_caught_up(&mut self, cluster: &Cluster, now: Time) {
         self.catching_up.retain(|(group, brick), _| {
             cluster.latest_view(*group).is_some_and(|view| view.joining_bricks().any(|(_, of)| of == *brick))
         });
-        if cluster.records.groups.index().incomplete().next().is_none() {
-            self.joins_max.clear();
-        }
+        self.paces.retain(|_, pace| now.since(pace.at) <= PACE_KEPT);
     }
 
     /// A brick has caught up in a group: whether that took long says in how many it may at a time.
     fn note_caught_up(&mut self, now: Time, group: GroupId, brick: BrickId) {
         let since = self.catching_up.remove(&(group, brick));
-        let max = self.joins_max.entry(brick).or_insert(*JOINS.start());
         let is_soon = since.is_some_and(|since| now.since(since) <= SOON);
-        *max = (if is_soon { *max + 1 } else { *max / 2 }).clamp(*JOINS.start(), *JOINS.end());
+        let pace = self.paces.entry(brick).or_insert(JoinPace { at_once: *JOINS.start(), at: now });
+        pace.at_once = if is_soon { (pace.at_once + 1).min(*JOINS.end()) } else { *JOINS.start() };
+        pace.at = now;
+    }
+
+    /// Whether a brick may begin to catch up in one more group: not beyond its pace, nor where it takes long in as many as it begins with.
+    fn may_begin(&self, cluster: &Cluster, now: Time, brick: BrickId, joins: &Joins) -> bool {
+        let count = joins.of(cluster, brick);
+        if count < *JOINS.start() {
+            return true;
+        }
+        let of_brick = self.catching_up.iter().filter(|((_, of), _)| *of == brick);
+        self.paces.get(&brick).is_some_and(|pace| count < pace.at_once)
+            && of_brick.filter(|(_, since)| now.since(**since) > SOON).count() < *JOINS.start()
     }
 
     /// Who is left out for being slow is away like one that is silent: the redundancy that it cost is made good elsewhere
@@ -386,7 +405,7 @@ impl Members {
             && !record.lost.contains(&group)
             && fullness(&lease.status) < full::JOIN
             && !self.refused.contains_key(&(group, brick))
-            && joins.of(cluster, brick) < self.joins_max.get(&brick).map_or(*JOINS.start(), |max| *max)
+            && self.may_begin(cluster, now, brick, joins)
     }
 
     // ---- another brick in the slot ----

@@ -747,6 +747,23 @@ fn a_cut_that_was_refused_after_waiting_stays_so_over_a_restart_and_for_a_copy_t
     assert!(stage.view().lineage.parents.is_empty());
 }
 
+/// One that does not know them would go on reading as before with a volume that it has open.
+#[test]
+fn volumes_have_confirmed_reads_once_all_daemons_know_such() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let set = |reads| AdminRequest::SetReads { name: "v".to_owned(), reads };
+    stage.speaks.insert(BrickId(2), wire::Version(19));
+    stage.run(1000);
+    let refused = stage.ask(set(wire::Reads::Confirmed)).expect_err("one brick is older").to_string();
+    assert!(refused.contains("brick-2 is of a release that does not know confirmed reads"), "{refused}");
+    stage.ask(set(wire::Reads::Leased)).expect("all know that");
+    stage.speaks.clear();
+    stage.run(1000);
+    let Ok(AdminReply::Volume(info)) = stage.ask(set(wire::Reads::Confirmed)) else { panic!("not set") };
+    assert_eq!(info.reads, wire::Reads::Confirmed);
+}
+
 #[test]
 fn a_read_policy_and_a_timeout_are_kept_and_told() {
     let mut stage = Stage::new(3);

@@ -2,7 +2,7 @@
 //!
 //! Who is in the view to come is decided in [`super::members`], on which branches in [`super::snapshots`].
 
-use super::change::{Change, Step};
+use super::change::{ASK_AGAIN, Change, Step};
 use super::cluster::Cluster;
 use super::cut;
 use super::event::{DirectoryEffect, Put, send};
@@ -15,10 +15,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};
 
-/// A question to a member that is not answered is repeated after this: several round trips of a busy network.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
-
-/// A member that is heard and has not answered for so long, over a dozen questions, is not about to.
+/// A member that is heard and has not answered for so long, several questions, is not about to.
 const MUTE_AFTER: Duration = Duration::from_secs(5);
 
 /// For so long the answer to a question for a record counts.
@@ -263,7 +260,7 @@ impl Views {
 
     fn ask(&mut self, cluster: &mut Cluster, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(change) = self.changes.get_mut(&group) else { return };
-        change.due = now + ASK_AGAIN;
+        change.due = now + cluster.rules.repeats_after(ASK_AGAIN, change.next_wait());
         change.questions().into_iter().for_each(|(to, message)| send(fx, to, message));
         self.ask_for_records(cluster, now, group, fx);
     }

@@ -16,8 +16,8 @@ use crate::layout::{Geometry, Layout};
 use base::{BLOCK_U64, BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeSet;
 use wire::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, GroupView, Lineage, Slots, StreamInfo, VolumeInfo,
-    VolumeMap,
+    AdminError, AdminReply, AdminRequest, BrickStatus, GroupView, Lineage, Reads, Slots, StreamInfo,
+    VolumeInfo, VolumeMap,
 };
 
 const SIZE_MAX: u64 = 1 << 50;
@@ -103,7 +103,8 @@ impl Desk {
         let background = StreamInfo::built_in().into_iter().find(|of| of.id == info.stream);
         background.map_or(Ok(()), |of| may_be_given(&of))?;
         check_size(info.size_bytes)?;
-        self.cluster.may_have(info.protocol)?;
+        self.cluster.may_have(info.protocol.since(), info.protocol)?;
+        self.may_read(info.reads)?;
         let layout: Layout = info.layout.parse().map_err(|error| invalid(format!("{error}")))?;
         let geometry = Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks)
             .map_err(|error| invalid(error.to_string()))?;
@@ -269,6 +270,28 @@ impl Desk {
         }
         puts.push(self.cluster.records.put_counts());
         puts
+    }
+
+    /// Whether all daemons know how volumes are read that are read so. One that does not would go on with a volume that it has open.
+    fn may_read(&self, reads: Reads) -> Result<(), AdminError> {
+        self.cluster.may_have(reads.since(), format_args!("{reads} reads"))
+    }
+
+    /// Says what a volume's reads count on from now on.
+    pub(super) fn set_reads(
+        &mut self,
+        asker: Asker,
+        name: &str,
+        reads: Reads,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        if let Err(error) = self.may_read(reads) {
+            return Some(Err(error));
+        }
+        self.alter(asker, name, fx, |info| {
+            info.reads = reads;
+            Ok(())
+        })
     }
 
     pub(super) fn alter(

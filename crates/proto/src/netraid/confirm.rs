@@ -143,7 +143,9 @@ pub(crate) struct ConfirmOperation {
     confirmed: Slots,
     /// Who is not asked yet.
     others: Slots,
-    /// Who had not answered when it was enough: they are asked last.
+    /// Who knows no such view: a brick that lags, or does not stand.
+    refused: Slots,
+    /// Who had not confirmed when it was enough: they are asked last.
     late: Slots,
     attempt: u32,
 }
@@ -151,7 +153,7 @@ pub(crate) struct ConfirmOperation {
 impl ConfirmOperation {
     pub(crate) fn new(group: GroupId) -> ConfirmOperation {
         let none = Slots::default();
-        ConfirmOperation { group, confirmed: none, others: none, late: none, attempt: 0 }
+        ConfirmOperation { group, confirmed: none, others: none, refused: none, late: none, attempt: 0 }
     }
 
     /// Asks as many writers as are enough.
@@ -164,7 +166,7 @@ impl ConfirmOperation {
         slots.sort_by_key(|slot| (!is_up(*slot), self.late.has(*slot)));
         let count = usize::from(enough(cx, &view)).min(slots.len());
         self.others = slots.split_off(count).into_iter().fold(Slots::default(), Slots::with);
-        self.confirmed = Slots::default();
+        (self.confirmed, self.refused) = (Slots::default(), Slots::default());
         slots.into_iter().for_each(|slot| self.ask_one(cx, &view, slot));
         Progress::WaitsFor(if self.others.is_empty() { retry_delay(self.attempt) } else { OTHERS_AFTER })
     }
@@ -172,6 +174,23 @@ impl ConfirmOperation {
     fn ask_one(&self, cx: &mut Context<'_>, view: &GroupView, slot: u8) {
         let span = Span { volume: view.volume, lba: 0, count: 1 };
         cx.read(view, slot, BlocksWanted::decided(span, false, false));
+    }
+
+    fn ask_others(&mut self, cx: &mut Context<'_>, view: &GroupView) -> Progress<Released> {
+        core::mem::take(&mut self.others).iter().for_each(|slot| self.ask_one(cx, view, slot));
+        Progress::WaitsFor(retry_delay(self.attempt))
+    }
+
+    /// A member knows no such view, and none that is later: others may be enough.
+    fn on_refused(&mut self, cx: &mut Context<'_>, slot: u8) -> Progress<Released> {
+        self.refused = self.refused.with(slot);
+        self.late = self.late.with(slot);
+        let view = cx.views.view(self.group);
+        let may_confirm = Slots(view.writers().0 & !self.refused.0).len();
+        if may_confirm < enough(cx, &view) {
+            return cx.again_after(SOON);
+        }
+        if self.others.is_empty() { Progress::Waits } else { self.ask_others(cx, &view) }
     }
 
     /// Asks for all who wait by now.
@@ -210,9 +229,13 @@ impl Operate for ConfirmOperation {
                 }
             }
             ReadOutcome::Stale { view } => {
+                let before = cx.views.view(self.group).number;
                 cx.on_stale(self.group, view);
-                self.others = Slots::default();
-                cx.again_after(SOON)
+                match cx.views.view(self.group).number == before {
+                    true => self.on_refused(cx, slot),
+                    // It begins anew with that one.
+                    false => Progress::Waits,
+                }
             }
             _ => Progress::Waits,
         }
@@ -224,16 +247,15 @@ impl Operate for ConfirmOperation {
 
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Released> {
         if !self.others.is_empty() {
-            let (view, others) = (cx.views.view(self.group), core::mem::take(&mut self.others));
-            others.iter().for_each(|slot| self.ask_one(cx, &view, slot));
-            return Progress::WaitsFor(retry_delay(self.attempt));
+            let view = cx.views.view(self.group);
+            return self.ask_others(cx, &view);
         }
         self.attempt += 1;
         self.ask_anew(cx)
     }
 
     fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Released> {
-        (self.attempt, self.late) = (0, Slots::default());
+        (self.attempt, self.others, self.late) = (0, Slots::default(), Slots::default());
         self.ask_anew(cx)
     }
 

@@ -7,10 +7,11 @@ use crate::checkers::failover::Watched;
 use crate::checkers::loans::Loans;
 use crate::checkers::once::Once;
 use crate::checkers::progress::Progress;
+use crate::checkers::repeats::Repeats;
 use crate::checkers::sizes::Sizes;
 use crate::options::Bounds;
 use crate::rare::{Reached, Seen};
-use base::{BrickId, NodeId};
+use base::{BrickId, NodeId, Time};
 use proto::Counters;
 use wire::{Message, Packet};
 
@@ -21,6 +22,7 @@ pub(crate) struct Judges {
     progress: Progress,
     evicted: Evicted,
     sizes: Sizes,
+    repeats: Repeats,
     loans: Loans,
     failover: Watched,
     /// Rare states that machines of past runs, and the world itself, have reached.
@@ -51,9 +53,11 @@ impl Judges {
     }
 
     /// A packet is sent.
-    pub(super) fn watch(&mut self, from: NodeId, to: NodeId, packet: &Packet) {
+    pub(super) fn watch(&mut self, now: Time, from: NodeId, to: NodeId, packet: &Packet) {
         let message = &packet.message;
         let verdict = self.sizes.watch(from, to, packet);
+        self.judge(verdict);
+        let verdict = self.repeats.watch(now, to, message);
         self.judge(verdict);
         let verdict = self.loans.watch(to, message);
         self.judge(verdict);
@@ -72,6 +76,11 @@ impl Judges {
             self.reached.count(Seen::BrickVouchedForAReadAsItsClockHadStood);
         }
         self.judge(verdict);
+    }
+
+    /// A directory starts.
+    pub(super) fn on_directory_start(&mut self) {
+        self.repeats.on_restart();
     }
 
     /// The clock of a brick stood, and goes on now.

@@ -202,6 +202,7 @@ impl World {
         match Directory::new(config, self.cabinet.contents(), now) {
             Ok(mut directory) => {
                 self.plant_directory(&mut directory);
+                self.judges.on_directory_start();
                 Some(Role::Directory(Box::new(directory), Vec::new()))
             }
             Err(why) => {

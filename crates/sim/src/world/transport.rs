@@ -6,7 +6,7 @@ use super::physics::timed::{Coded, Parcel};
 use super::{Kind, World};
 use crate::timed::Class;
 use crate::units::{MS, SECOND};
-use base::NodeId;
+use base::{NodeId, Time};
 use wire::{Change, Message, Packet};
 
 impl World {
@@ -17,7 +17,7 @@ impl World {
             self.send(from, to, Packet::from(more));
         }
         if self.is_watched {
-            self.judges.watch(sender, to, &packet);
+            self.judges.watch(Time(self.time.now_ns()), sender, to, &packet);
             self.follow(&packet.message);
         }
         let Some(target) = self.nodes.slot(to) else { return };

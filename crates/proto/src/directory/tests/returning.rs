@@ -1,7 +1,7 @@
 //! In how many groups a brick that returns catches up at a time.
 
 use super::Stage;
-use base::BrickId;
+use base::{BrickId, GroupId};
 
 const BACK: BrickId = BrickId(2);
 
@@ -47,6 +47,38 @@ fn it_joins_few_groups_at_a_time_where_each_takes_long() {
 fn it_joins_fewer_groups_again_once_they_take_longer() {
     let mut stage = returned(400);
     let quick = joins(&mut stage, 5, 500);
-    let slow = joins(&mut stage, 6, 3000);
+    let slow = joins(&mut stage, 3, 3000);
     assert!(quick.last() > Some(&8) && slow.last() == Some(&4), "{quick:?} {slow:?}");
+}
+
+/// Some take very long, once the brick was soon done with others.
+#[test]
+fn a_group_that_takes_long_holds_up_no_others_and_four_of_them_all() {
+    for (long, holds_all) in [(1, false), (4, true)] {
+        let mut stage = returned(400);
+        joins(&mut stage, 3, 500);
+        stage.run(500);
+        let joining = stage.directory.views().filter(|view| view.is_joining(BACK));
+        let heavy: Vec<GroupId> = joining.map(|view| view.group).take(long).collect();
+        for _ in 0..10 {
+            stage.catch_up(BACK);
+            let done = &mut stage.bricks.get_mut(&BACK).expect("alive").groups.catching_up;
+            done.retain(|known| !heavy.contains(&known.group));
+            stage.run(500);
+        }
+        let mut views = stage.directory.views();
+        let are_others_done = views.all(|view| view.is_current(BACK) || heavy.contains(&view.group));
+        assert_eq!(are_others_done, !holds_all, "{long}");
+    }
+}
+
+#[test]
+fn how_fast_it_was_is_forgotten_after_a_while() {
+    let mut stage = returned(40);
+    let quick = joins(&mut stage, 10, 500);
+    assert!(quick.iter().max() > Some(&8) && quick.last() == Some(&0), "{quick:?}");
+    let status = stage.bricks.remove(&BACK).expect("alive");
+    stage.run(15_000);
+    stage.bricks.insert(BACK, status);
+    assert_eq!(joins(&mut stage, 1, 500), [4], "after {quick:?}");
 }
