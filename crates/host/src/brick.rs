@@ -96,6 +96,7 @@ fn run_once(
         shares: Shares::default(),
         garbage_every: BrickConfig::GARBAGE_EVERY,
         rebalance_above: BrickConfig::REBALANCE_ABOVE,
+        page_bytes: BrickConfig::PAGE_BYTES,
         held_at_once: BrickConfig::HELD_AT_ONCE,
         packs: true,
         run: draw_id(),

@@ -196,6 +196,8 @@ mod tests {
                 groups: Vec::new(),
                 families,
                 time: base::ClusterTime::FIRST,
+                from: None,
+                next: None,
             };
             let event = DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() };
             told.step(Time::ZERO, event, &mut Vec::new());

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p brickwork-proto --bench directory
+//! cargo bench -p brickwork-proto --bench directory -- large    # up to 1,000 bricks and 100,000 volumes: minutes, and some gigabytes
 //! ```
 //!
 //! The bricks answer at once and nothing is lost or late, so that all time is the machine's own. Stored bytes are those of keys
@@ -9,15 +10,15 @@
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
-use base::{BrickId, ClientId, GatewayId, Machine, NodeId, StreamId, Time};
+use base::{BrickId, ClientId, GatewayId, Machine, NodeId, StreamId, Time, VolumeId};
 use core::time::Duration;
 use proto::directory::{Directory, DirectoryConfig, DirectoryEffect, DirectoryEvent};
 use proto::layout::placement::{self, Candidate, Wanted};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 use wire::{
     AdminReply, AdminRequest, BrickStatus, CatchUp, IoTimeout, Message, Packet, Placement, Protocol,
-    ReadPolicy, Space, StreamReport, Wire,
+    ReadPolicy, Space, StatusPart, StreamReport, Wire,
 };
 
 const ADMIN: NodeId = NodeId::Client(ClientId::operator(1));
@@ -29,7 +30,14 @@ const SIZES: [(u32, u32); 4] = [(32, 64), (32, 256), (32, 1024), (5, 1024)];
 const BRICKS_OF_MANY: u32 = 12;
 const GROUPS_OF_MANY: u32 = 8;
 
+/// Large clusters: bricks, and volumes.
+const LARGE_BRICKS: [u32; 3] = [10, 100, 1000];
+const LARGE_VOLUMES: [u64; 3] = [1000, 10_000, 100_000];
+
 fn main() {
+    if std::env::args().any(|arg| arg == "large") {
+        return large();
+    }
     println!("a volume raid1x3, hashed: milliseconds in the directory's machine, bytes stored, bytes sent");
     for (bricks, groups) in SIZES {
         println!(
@@ -83,6 +91,66 @@ fn main() {
     }
 }
 
+/// What clusters cost that are larger than those of most.
+fn large() {
+    println!(
+        "volumes raid1x3 of {GROUPS_OF_MANY} groups each, on bricks that beat ten times a second: milliseconds of the directory's machine,\n\
+         bytes of the answer to a heartbeat, and MiB that the process has grown by (the records as the store has them, and the bench's views, are in it)"
+    );
+    println!(
+        "{:>7}{:>9}{:>10}{:>12}{:>10}{:>9}{:>9}{:>12}{:>12}{:>10}{:>8}",
+        "bricks",
+        "volumes",
+        "100 more",
+        "idle second",
+        "answer B",
+        "summary",
+        "a page",
+        "brick dies",
+        "it returns",
+        "restart",
+        "MiB"
+    );
+    for bricks in LARGE_BRICKS {
+        for volumes in LARGE_VOLUMES {
+            one_large(bricks, volumes);
+        }
+    }
+}
+
+fn one_large(bricks: u32, volumes: u64) {
+    let before = resident_mib();
+    let mut bench = Bench::new(bricks);
+    bench.store = Some(BTreeMap::new());
+    (0..volumes).for_each(|volume| bench.create_named(&format!("v{volume}"), GROUPS_OF_MANY, 100 + volume));
+    bench.pass(10);
+    let more = bench.ms(|bench| {
+        (0..100).for_each(|volume| {
+            bench.create_named(&format!("w{volume}"), GROUPS_OF_MANY, 100 + volumes + volume)
+        });
+    });
+    bench.pass(10);
+    let idle = bench.ms(|bench| bench.pass(10));
+    let answer = bench.heartbeat_answer(true);
+    let part = |part| AdminRequest::Status { part };
+    let summary = bench.ms(|bench| drop(bench.ask(part(StatusPart::Summary { most: 50 }))));
+    let page = bench.ms(|bench| drop(bench.ask(part(StatusPart::From(VolumeId(0))))));
+    let death = bench.ms(Bench::kill);
+    let back = bench.ms(Bench::revive);
+    let restart = bench.restart_ms();
+    let grown = resident_mib().saturating_sub(before);
+    println!(
+        "{bricks:>7}{volumes:>9}{more:>10.1}{idle:>12.1}{answer:>10}{summary:>9.1}{page:>9.1}{death:>12.1}{back:>12.1}{restart:>10.0}{grown:>8}"
+    );
+}
+
+/// Of this process.
+fn resident_mib() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
+    pages * 4096 >> 20
+}
+
 /// What a cluster of so many volumes costs.
 fn many(volumes: u64) {
     let mut bench = Bench::new(BRICKS_OF_MANY);
@@ -125,6 +193,8 @@ struct Bench {
     spent: Duration,
     stored: usize,
     sent: usize,
+    /// What is stored, where that is kept.
+    store: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
 impl Bench {
@@ -142,6 +212,7 @@ impl Bench {
             spent: Duration::ZERO,
             stored: 0,
             sent: 0,
+            store: None,
         };
         for brick in 1..=bricks {
             bench.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) });
@@ -236,6 +307,15 @@ impl Bench {
         });
     }
 
+    /// Milliseconds in which another process takes in what is stored.
+    fn restart_ms(&mut self) -> f64 {
+        let contents = self.store.take().expect("it is kept").into_iter().collect();
+        let began = Instant::now();
+        self.directory =
+            Directory::new(DirectoryConfig::default(), contents, self.now).expect("its own store");
+        began.elapsed().as_secs_f64() * 1000.0
+    }
+
     fn views(&self) -> impl Iterator<Item = &wire::GroupView> {
         self.directory.views()
     }
@@ -254,8 +334,10 @@ impl Bench {
     fn pass(&mut self, tenths: u32) {
         for _ in 0..tenths {
             self.now = Time(self.now.0 + 100_000_000);
+            let joins = self.joins();
             for brick in self.alive.clone() {
-                let beat = self.heartbeat(brick, u64::MAX - 1);
+                let done = joins.get(&brick).cloned().unwrap_or_default();
+                let beat = self.heartbeat(brick, u64::MAX - 1, done);
                 self.event(NodeId::Brick(brick), beat);
             }
             let began = Instant::now();
@@ -266,23 +348,31 @@ impl Bench {
         }
     }
 
-    fn heartbeat(&self, brick: BrickId, known: u64) -> Message {
-        let joins = self.views().filter(|view| view.is_joining(brick));
-        let done = |view: &wire::GroupView| CatchUp {
-            group: view.group,
-            number: view.number,
-            compared_blocks: 0,
-            total_blocks: 0,
-            fetched_bytes: 0,
-            done: self.catches_up,
-        };
+    /// How far bricks have caught up, each in its groups.
+    fn joins(&self) -> BTreeMap<BrickId, Vec<CatchUp>> {
+        let mut joins: BTreeMap<BrickId, Vec<CatchUp>> = BTreeMap::new();
+        for view in self.views().filter(|view| !view.joining.is_empty()) {
+            let done = CatchUp {
+                group: view.group,
+                number: view.number,
+                compared_blocks: 0,
+                total_blocks: 0,
+                fetched_bytes: 0,
+                done: self.catches_up,
+            };
+            view.joining_bricks().for_each(|(_, brick)| joins.entry(brick).or_default().push(done));
+        }
+        joins
+    }
+
+    fn heartbeat(&self, brick: BrickId, known: u64, catching_up: Vec<CatchUp>) -> Message {
         let mut status = BrickStatus {
             address: format!("brick-{}:7000", brick.0),
             space: Space { capacity_bytes: 1 << 40, ..Space::default() },
             disks: vec![u64::from(brick.0)],
             ..BrickStatus::default()
         };
-        status.groups.catching_up = joins.map(done).collect();
+        status.groups.catching_up = catching_up;
         Message::Heartbeat {
             speaks: wire::Version::CURRENT,
             brick,
@@ -297,7 +387,7 @@ impl Bench {
     /// The bytes of the answer to a brick that knows all, or nothing.
     fn heartbeat_answer(&mut self, is_informed: bool) -> usize {
         let brick = BrickId(2);
-        let beat = self.heartbeat(brick, if is_informed { u64::MAX - 1 } else { 0 });
+        let beat = self.heartbeat(brick, if is_informed { u64::MAX - 1 } else { 0 }, Vec::new());
         self.sent = 0;
         self.event(NodeId::Brick(brick), beat);
         self.sent
@@ -343,6 +433,14 @@ impl Bench {
                         key.len() + value.as_ref().map_or(0, Vec::len)
                     };
                     self.stored += puts.iter().map(bytes).sum::<usize>();
+                    if let Some(store) = &mut self.store {
+                        for (key, value) in puts {
+                            match value {
+                                Some(value) => store.insert(key, value),
+                                None => store.remove(&key),
+                            };
+                        }
+                    }
                     Some(DirectoryEvent::Stored { token, result: Ok(()) })
                 }
                 DirectoryEffect::Send { to, packet } => self.deliver(to, packet),

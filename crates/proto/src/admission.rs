@@ -134,7 +134,7 @@ fn row(message: &Message) -> (Ways, Option<NodeId>) {
         }
         Message::HeartbeatDone { .. }
         | Message::HeldDone { .. }
-        | Message::Recount
+        | Message::Recount { .. }
         | Message::Fence { .. }
         | Message::Resolve { .. }
         | Message::Activate { .. }
@@ -274,6 +274,8 @@ mod tests {
             groups: Vec::new(),
             families: Vec::new(),
             time: base::ClusterTime::FIRST,
+            from: None,
+            next: None,
         };
         assert_eq!(admit(Directory, BRICK, &counted(3)), Ok(()));
         assert_eq!(admit(Directory, BRICK, &counted(4)), Err(Refused::NotItself));

@@ -204,6 +204,9 @@ pub enum StatusPart {
     Gateways(Option<VolumeId>),
     /// A page of the volumes, from this id on in the order of their ids; and where that is the first one, all else.
     From(VolumeId),
+    /// What a person looks at, however large the cluster is: counts, and so many bricks, gateways and volumes at most, those first that are
+    /// not well.
+    Summary { most: u32 },
 }
 
 impl AdminRequest {
@@ -317,7 +320,7 @@ wire_enum!(AdminRequest {
     30 => ForgetBrick { brick }, 31 => MayEvict { brick }, 32 => ForgetLost { name },
     33 => SetReads { name, reads },
 });
-wire_enum!(StatusPart { 0 => All, 1 => Gateways(volume), 2 => From(first) });
+wire_enum!(StatusPart { 0 => All, 1 => Gateways(volume), 2 => From(first), 3 => Summary { most } });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),
     6 => Stream(stream), 7 => Streams(streams),

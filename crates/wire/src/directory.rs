@@ -105,6 +105,17 @@ pub struct Family {
     pub groups: Vec<GroupId>,
 }
 
+/// Where a page of what a brick knows begins: with which family, and after the last family with which group.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum RecountFrom {
+    Family(VolumeId),
+    Group(GroupId),
+}
+
+impl RecountFrom {
+    pub const FIRST: RecountFrom = RecountFrom::Family(VolumeId(0));
+}
+
 /// What a brick knows of one group.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct GroupState {
@@ -476,6 +487,23 @@ pub struct ClusterStatus {
     pub store: Option<StoreFailure>,
     /// With which volume the next page begins, where a page was asked for and is not the last one.
     pub next: Option<VolumeId>,
+    /// How many there are of each, where a summary was asked for.
+    pub counts: Option<Counts>,
+}
+
+/// How many there are in a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    pub bricks: u32,
+    /// Bricks of which an operator is told something, such as those that are silent, slow, or catch up.
+    pub unwell_bricks: u32,
+    pub gateways: u32,
+    /// Without snapshots.
+    pub volumes: u32,
+    /// Of these, those that lack redundancy, or do not serve all of their blocks.
+    pub unwell_volumes: u32,
+    pub snapshots: u32,
+    pub groups: u32,
 }
 
 impl ClusterStatus {
@@ -610,6 +638,7 @@ impl Wire for VolumeInfo {
     }
 }
 
+wire_enum!(RecountFrom { 0 => Family(first), 1 => Group(first) });
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active; since 20: is_bare });
 wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone, asks_held });
@@ -671,7 +700,8 @@ wire_struct!(BrickEntry {
 });
 wire_struct!(GatewayStatus { id, address, silent_ms; since 9: beside; since 20: name, opened });
 wire_struct!(OpenCount { volume, users });
-wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store; since 20: next });
+wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store; since 20: next, counts });
+wire_struct!(Counts { bricks, unwell_bricks, gateways, volumes, unwell_volumes, snapshots, groups });
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus {
     volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for, lost

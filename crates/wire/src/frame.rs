@@ -180,6 +180,6 @@ mod tests {
             let instead = format!("{:?}", answer.instead(&why).expect("someone waits"));
             assert!(instead.contains("operation: 7") && instead.contains("of 5242880 bytes"), "{instead}");
         }
-        assert_eq!(Message::Recount.instead(&why), None);
+        assert_eq!(Message::Recount { from: None }.instead(&why), None);
     }
 }

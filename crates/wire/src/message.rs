@@ -4,7 +4,9 @@
 //! its `operation` number. Content travels beside the message, in the [`Packet`].
 
 use crate::admin::{AdminError, AdminReply, AdminRequest};
-use crate::directory::{BrickStatus, Family, GroupState, Observed, OpenCount, Orders, VolumeInfo, VolumeMap};
+use crate::directory::{
+    BrickStatus, Family, GroupState, Observed, OpenCount, Orders, RecountFrom, VolumeInfo, VolumeMap,
+};
 use crate::protocol::{LINKS, VERSIONS};
 use crate::{
     BrickPlace, Change, Completion, Decision, DecodeError, Fate, FragmentId, FragmentOutcome, GroupView,
@@ -359,8 +361,11 @@ pub enum Message {
         gone: Vec<VolumeId>,
     },
     /// The directory lost its disk: what do you know of your groups?
-    Recount,
-    /// All that a brick knows.
+    Recount {
+        /// Where the page begins that is asked for. Directories of before version 20 ask for all at once.
+        from: Option<RecountFrom>,
+    },
+    /// A page of what a brick knows, or all.
     Recounted {
         brick: BrickId,
         /// The version of the map that it had taken in.
@@ -370,6 +375,10 @@ pub enum Message {
         families: Vec<Family>,
         /// What time of the cluster it believes it is; zero where it has not heard yet.
         time: ClusterTime,
+        /// Where this page was asked to begin.
+        from: Option<RecountFrom>,
+        /// Where the next page begins; `None` in the last one. Bricks of before version 20 tell all at once.
+        next: Option<RecountFrom>,
     },
     /// A new view is being made: serve nothing more under older ones, and say which writes are in doubt.
     Fence {
@@ -798,8 +807,8 @@ wire_enum!(Message {
     25 => Resolved { group, number, fates },
     26 => Activate { view, commits, aborts; since 20: bare },
     27 => Activated { group, number },
-    28 => Recount,
-    29 => Recounted { brick, known, groups, families; since 20: time },
+    28 => Recount { ; since 20: from },
+    29 => Recounted { brick, known, groups, families; since 20: time, from, next },
     30 => Elsewhere { of },
     31 => Lock { operation, group, view, span, holder },
     32 => Locked { operation, outcome },

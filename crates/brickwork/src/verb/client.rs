@@ -118,6 +118,12 @@ pub fn status(global: &Global) -> Result<ClusterStatus> {
     Ok(whole)
 }
 
+/// How the cluster is, with `most` bricks, gateways and volumes at most: those first that are not well. A directory of an earlier release
+/// answers with all.
+pub fn summary(global: &Global, most: u32) -> Result<ClusterStatus> {
+    status_of(call(global, AdminRequest::Status { part: StatusPart::Summary { most } })?)
+}
+
 /// All volumes, in the order of their ids.
 pub fn volumes(global: &Global) -> Result<Vec<VolumeInfo>> {
     let mut volumes: Vec<VolumeInfo> = Vec::new();

@@ -262,6 +262,7 @@ mod tests {
                 warnings,
                 store: None,
                 next: None,
+                counts: None,
             },
             4,
             true,

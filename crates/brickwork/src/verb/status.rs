@@ -12,10 +12,12 @@ use wire::ClusterStatus;
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The first lines say whether anything needs an operator, and what to do.
+The first lines say whether anything needs an operator, and what to do. Of a large cluster the tables show 50 bricks, volumes and gateways each,
+first those that need attention; --all shows all. --json always gives all.
 
 Examples:
   brickwork status
+  brickwork status --all
   brickwork status --watch
   brickwork status --check || page-the-operator
   brickwork status --json | jq '.bricks[] | select(.alive | not)'")]
@@ -23,27 +25,35 @@ pub struct Args {
     /// Exit with 1 when anything needs an operator
     #[arg(long)]
     check: bool,
+    /// Show all bricks, volumes and gateways, and not 50 of each at most
+    #[arg(long)]
+    all: bool,
     /// Show it anew every two seconds, until Ctrl-C
     #[arg(long, conflicts_with = "check")]
     watch: bool,
 }
 
+/// So many of each table's rows are shown unless all are asked for.
+const SHOWN_MAX: u32 = 50;
 /// Between two looks: bricks say how they are about twice a second, gateways every two seconds.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Prints it.
 pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
     if args.watch {
-        watch::redraw(AGAIN, || show(global, true).map(drop))?;
+        watch::redraw(AGAIN, || show(global, &args, true).map(drop))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let status = show(global, false)?;
+    let status = show(global, &args, false)?;
     let sick = args.check && !view::problems(&status).is_empty();
     Ok(if sick { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn show(global: &Global, in_place: bool) -> Result<ClusterStatus> {
-    let status = client::status(global)?;
+fn show(global: &Global, args: &Args, in_place: bool) -> Result<ClusterStatus> {
+    let status = match args.all || global.json {
+        true => client::status(global)?,
+        false => client::summary(global, SHOWN_MAX)?,
+    };
     if global.json {
         output::print_json(&view::status_json(&status));
         return Ok(status);
@@ -86,6 +96,9 @@ fn print_gateways(status: &ClusterStatus) {
     }
     output::align_right(&mut table, &[2, 3]);
     println!("\n{}", output::render(&table));
+    if let Some(counts) = &status.counts {
+        print_rest("gateway", counts.gateways, status.gateways.len(), None);
+    }
 }
 
 fn print_bricks(status: &ClusterStatus) {
@@ -104,6 +117,9 @@ fn print_bricks(status: &ClusterStatus) {
     }
     output::align_right(&mut table, &[4]);
     println!("\n{}", output::render(&table));
+    if let Some(counts) = &status.counts {
+        print_rest("brick", counts.bricks, status.bricks.len(), Some(counts.unwell_bricks));
+    }
     for brick in status.bricks.iter().filter(|brick| view::synced_disks(&brick.status).next().is_some()) {
         let disks: Vec<String> = view::synced_disks(&brick.status).map(|disk| disk.to_string()).collect();
         let (id, disks) = (brick.id, disks.join(", "));
@@ -117,7 +133,8 @@ fn print_volumes(status: &ClusterStatus) {
     }
     let mut table = output::table(&["volume", "size", "layout", "groups", "state"]);
     // A snapshot is as its volume is; `volume list` shows them.
-    for volume in status.volumes.iter().filter(|volume| !volume.volume.is_snapshot) {
+    let volumes = || status.volumes.iter().filter(|volume| !volume.volume.is_snapshot);
+    for volume in volumes() {
         let read_only = if volume.volume.read_only { ", read-only" } else { "" };
         table.add_row([
             volume.volume.name.clone(),
@@ -129,4 +146,44 @@ fn print_volumes(status: &ClusterStatus) {
     }
     output::align_right(&mut table, &[1, 3]);
     println!("\n{}", output::render(&table));
+    if let Some(counts) = &status.counts {
+        print_rest("volume", counts.volumes, volumes().count(), Some(counts.unwell_volumes));
+    }
+}
+
+/// How many more there are than the table shows, which begins with those that need attention.
+fn print_rest(what: &str, count: u32, shown: usize, unwell: Option<u32>) {
+    if let Some(line) = rest(what, count, shown, unwell) {
+        println!("{line}");
+    }
+}
+
+fn rest(what: &str, count: u32, shown: usize, unwell: Option<u32>) -> Option<String> {
+    let (shown, more) = (shown as u32, count.saturating_sub(shown as u32));
+    let how = match unwell.map(|unwell| unwell.saturating_sub(shown)) {
+        Some(0) => ", none of which needs attention",
+        Some(unwell) => &format!(", of which {unwell} need attention"),
+        None => "",
+    };
+    (more > 0).then(|| {
+        format!(
+            "and {}{how}: `brickwork status --all`",
+            output::count(u64::from(more), &format!("more {what}"))
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_table_does_not_show_is_counted() {
+        assert_eq!(rest("volume", 50, 50, Some(3)), None);
+        let said = rest("volume", 1050, 50, Some(3)).unwrap();
+        assert_eq!(said, "and 1000 more volumes, none of which needs attention: `brickwork status --all`");
+        let said = rest("brick", 151, 50, Some(60)).unwrap();
+        assert_eq!(said, "and 101 more bricks, of which 10 need attention: `brickwork status --all`");
+        assert_eq!(rest("gateway", 51, 50, None).unwrap(), "and 1 more gateway: `brickwork status --all`");
+    }
 }

@@ -324,6 +324,7 @@ mod tests {
             warnings: Vec::new(),
             store: None,
             next: None,
+            counts: None,
         }
     }
 

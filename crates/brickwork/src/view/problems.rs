@@ -314,6 +314,7 @@ mod tests {
             warnings: Vec::new(),
             store: None,
             next: None,
+            counts: None,
         }
     }
 

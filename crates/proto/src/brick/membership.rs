@@ -100,7 +100,7 @@ pub(super) struct Membership {
     lease: Lease,
     time: BrickTime,
     doubts: Doubts,
-    known: u64,
+    pub(super) known: u64,
     /// The version that `known` becomes once the notes of these are durable.
     learning: Option<(u64, BTreeSet<Token>)>,
     /// Notes behind barriers, in the order in which they are written.
@@ -314,13 +314,7 @@ impl Brick {
             }
             Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
             Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),
-            Message::Recount => {
-                let groups = self.groups.states().cloned().collect();
-                let families = self.families.iter().cloned().collect();
-                let (brick, known) = (self.membership.id, self.membership.known);
-                let time = self.membership.time.time(now);
-                reply(fx, NodeId::Directory, Message::Recounted { brick, known, groups, families, time });
-            }
+            Message::Recount { from } => self.on_recount(now, from, fx),
             Message::Activate { view, commits, aborts, bare } => {
                 self.on_activate(now, (&view, bare), &commits, &aborts, fx)
             }

@@ -15,6 +15,7 @@ mod locks;
 mod maintain;
 mod maintenance;
 mod membership;
+mod recount;
 mod restore;
 mod sharing;
 mod streams;
@@ -144,6 +145,8 @@ pub struct BrickConfig {
     pub garbage_every: Duration,
     /// It moves fragments of objects if its used share is by more than this above that of all bricks taken together.
     pub rebalance_above: f64,
+    /// So many bytes of what it knows it says at a time where a directory is made anew.
+    pub page_bytes: usize,
     /// So many families it names at a time where it missed deletions that are forgotten.
     pub held_at_once: usize,
     /// Whether small fragments lie together (see [`wire::object::Pack`]). They do not in simulations whose disks keep one block for many.
@@ -153,6 +156,8 @@ pub struct BrickConfig {
 }
 
 impl BrickConfig {
+    /// Usually it says so much at a time.
+    pub const PAGE_BYTES: usize = 1 << 20;
     /// Usually it names so many families at a time: 32 KiB.
     pub const HELD_AT_ONCE: usize = 4096;
     /// Usually it looks for garbage as often as this.
@@ -177,6 +182,7 @@ pub struct Brick {
     restores: Restores,
     held: Held,
     /// So many families it names at a time.
+    page_bytes: usize,
     held_at_once: usize,
     listings: BTreeMap<u64, Listing>,
     listings_begun: u64,
@@ -214,6 +220,7 @@ impl Brick {
             ),
             restores: Restores::new(config.run),
             held: Held::default(),
+            page_bytes: config.page_bytes,
             held_at_once: config.held_at_once,
             listings: BTreeMap::new(),
             listings_begun: 0,

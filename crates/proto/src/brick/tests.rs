@@ -43,6 +43,7 @@ impl Bench {
             shares: crate::fair::Shares::default(),
             garbage_every: BrickConfig::GARBAGE_EVERY,
             rebalance_above: BrickConfig::REBALANCE_ABOVE,
+            page_bytes: BrickConfig::PAGE_BYTES,
             held_at_once: BrickConfig::HELD_AT_ONCE,
             packs: true,
             run: 0,
@@ -746,6 +747,44 @@ fn a_view_that_begins_costs_the_same_however_many_groups_there_are() {
         begin(group);
     }
     assert_eq!((first, begin(400)), (1, 1));
+}
+
+#[test]
+fn what_a_brick_says_in_pages_is_all_that_it_says_at_once() {
+    let mut bench = Bench::new(1, Vec::new());
+    let family = |id: u64| {
+        let info = wire::VolumeInfo::new(VolumeId(id), format!("v{id}"), 1 << 30, "raid1x3");
+        wire::Family { number: 1, volumes: vec![info], groups: vec![GroupId(100 + id)] }
+    };
+    for id in 1..=5 {
+        bench.brick.families.learn(family(id));
+        let view = GroupView { group: GroupId(100 + id), ..view(1, 3) };
+        bench.tell(Message::Activate { view, commits: Vec::new(), aborts: Vec::new(), bare: None });
+        bench.answer_all();
+    }
+    let ask = |bench: &mut Bench, begins: Option<wire::RecountFrom>| {
+        bench.sent.clear();
+        bench.tell(Message::Recount { from: begins });
+        match bench.sent.pop() {
+            Some(Message::Recounted { families, groups, from, next, .. }) if from == begins => {
+                (families, groups, next)
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let (families, groups, next) = ask(&mut bench, None);
+    assert!(families.len() == 5 && groups.len() >= 5 && next.is_none());
+    for (page_bytes, pages) in [(1, 5 + groups.len()), (1 << 20, 1)] {
+        bench.brick.page_bytes = page_bytes;
+        let (mut told, mut from, mut count) = ((Vec::new(), Vec::new()), Some(wire::RecountFrom::FIRST), 0);
+        while from.is_some() {
+            let (families, groups, next) = ask(&mut bench, from);
+            told.0.extend(families);
+            told.1.extend(groups);
+            (from, count) = (next, count + 1);
+        }
+        assert_eq!((&told.0, &told.1, count), (&families, &groups, pages));
+    }
 }
 
 /// What a brick that missed deletions says of the families that it knows, and hears.

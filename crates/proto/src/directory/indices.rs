@@ -12,6 +12,7 @@ pub(super) struct VolumeIndex {
     by_name: Places<String, VolumeId>,
     by_family: Places<VolumeId, VolumeId>,
     by_stream: Places<StreamId, VolumeId>,
+    snapshots: usize,
 }
 
 impl VolumeIndex {
@@ -25,6 +26,11 @@ impl VolumeIndex {
 
     pub(super) fn of_stream(&self, stream: StreamId) -> impl Iterator<Item = VolumeId> + use<'_> {
         self.by_stream.at(&stream)
+    }
+
+    /// How many of them are snapshots.
+    pub(super) fn snapshots(&self) -> usize {
+        self.snapshots
     }
 
     /// The streams to which volumes belong.
@@ -41,12 +47,14 @@ impl Index for VolumeIndex {
         self.by_name.enter(record.info.name.clone(), id);
         self.by_family.enter(record.info.family, id);
         self.by_stream.enter(record.info.stream, id);
+        self.snapshots += usize::from(record.info.is_snapshot);
     }
 
     fn take_out(&mut self, id: VolumeId, record: &VolumeRecord) {
         self.by_name.take_out(record.info.name.as_str(), id);
         self.by_family.take_out(&record.info.family, id);
         self.by_stream.take_out(&record.info.stream, id);
+        self.snapshots -= usize::from(record.info.is_snapshot);
     }
 }
 
@@ -109,6 +117,11 @@ impl GroupIndex {
     /// Those in which the brick has a place, in the view in force or in one to come.
     pub(super) fn of_member(&self, brick: BrickId) -> impl Iterator<Item = GroupId> + use<'_> {
         self.by_member.at(&brick)
+    }
+
+    /// How many these are.
+    pub(super) fn count_of_member(&self, brick: BrickId) -> usize {
+        self.by_member.count(&brick)
     }
 
     /// Those in which the brick lost its place to another.

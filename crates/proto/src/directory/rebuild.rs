@@ -15,7 +15,7 @@ use super::records::{BrickRecord, FamilyRecord, GroupRecord, Records, TimeRecord
 use crate::layout::Layout;
 use base::{BrickId, ClusterTime, Depth, GroupId, Machine, NodeId, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{BrickStatus, Family, GroupState, GroupView, Lineage, Message, Slots, VolumeInfo};
+use wire::{BrickStatus, Family, GroupState, GroupView, Lineage, Message, RecountFrom, Slots, VolumeInfo};
 
 /// Identifiers and versions that the lost directory may have given and nobody mentions: so many are left out.
 const MARGIN: u64 = 1 << 20;
@@ -31,8 +31,17 @@ struct Account {
     families: Vec<Family>,
     /// What time of the cluster it believed it was.
     time: ClusterTime,
-    /// It has answered; before that it was only heard.
+    /// Where the page begins that it is asked for.
+    next: Option<RecountFrom>,
+    /// It has told all; before that it was only heard.
     complete: bool,
+}
+
+impl Account {
+    /// Of a brick that is heard.
+    fn of(status: BrickStatus) -> Account {
+        Account { status, next: Some(RecountFrom::FIRST), ..Account::default() }
+    }
 }
 
 /// Asks all bricks that it hears what they know.
@@ -374,19 +383,34 @@ impl Machine for Recount {
         let DirectoryEvent::Packet { from: from @ NodeId::Brick(id), packet } = event else { return };
         match packet.message {
             Message::Heartbeat { brick, status, .. } if brick == id => {
-                let account = self.accounts.entry(id).or_default();
+                let account = self.accounts.entry(id).or_insert_with(|| Account::of((*status).clone()));
+                // One that has restarted, maybe with other disks, begins from the start.
+                if account.status.run.number != status.run.number {
+                    *account = Account::of((*status).clone());
+                }
                 account.status = *status;
                 if !account.complete {
-                    send(fx, from, Message::Recount);
+                    send(fx, from, Message::Recount { from: account.next });
                 }
             }
-            Message::Recounted { brick, known, groups, families, time } if brick == id => {
-                let group_of = |state: &GroupState| state.active.as_ref().map(|view| view.group);
-                let groups = groups.into_iter().filter_map(|state| Some((group_of(&state)?, state)));
+            Message::Recounted { brick, known, groups, families, time, from: begins, next }
+                if brick == id =>
+            {
                 let account = self.accounts.entry(id).or_default();
-                (account.known, account.families, account.complete) = (known, families, true);
-                account.time = time;
-                account.groups = groups.collect();
+                // Of an earlier release it tells all at once, and does not say where it begins.
+                if account.complete || (begins.is_some() && begins != account.next) {
+                    return;
+                }
+                let group_of = |state: &GroupState| state.active.as_ref().map(|view| view.group);
+                account
+                    .groups
+                    .extend(groups.into_iter().filter_map(|state| Some((group_of(&state)?, state))));
+                account.families.extend(families);
+                (account.known, account.time) = (known, time);
+                (account.next, account.complete) = (next, next.is_none());
+                if next.is_some() {
+                    send(fx, from, Message::Recount { from: next });
+                }
             }
             _ => {}
         }
@@ -438,6 +462,8 @@ mod tests {
                 groups: vec![state],
                 families,
                 time: ClusterTime::FIRST,
+                from: None,
+                next: None,
             };
             let packet = message.into();
             let event = DirectoryEvent::Packet { from: NodeId::Brick(brick), packet };
@@ -511,6 +537,8 @@ mod tests {
             groups: Vec::new(),
             families: Vec::new(),
             time: ClusterTime::default(),
+            from: None,
+            next: None,
         };
         let event = DirectoryEvent::Packet { from: NodeId::Brick(BrickId(2)), packet: message.into() };
         recount.step(Time::ZERO, event, &mut Vec::new());
@@ -535,5 +563,60 @@ mod tests {
         let names: Vec<&str> = rebuilt.volumes.iter().map(|info| info.name.as_str()).collect();
         assert_eq!(names, ["first", "first@recovered-2", "recovered-8"]);
         assert_eq!(rebuilt.notes.len(), 2);
+    }
+
+    /// Of a brick with a page for its family and one for its group, whose messages are lost and repeated, and which restarts.
+    #[test]
+    fn pages_are_taken_in_their_order_and_anew_from_a_brick_that_has_restarted() {
+        const BRICK: BrickId = BrickId(1);
+        let mut recount = Recount::default();
+        let mut hear = |message: Message| {
+            let mut fx = Vec::new();
+            let event = DirectoryEvent::Packet { from: NodeId::Brick(BRICK), packet: message.into() };
+            recount.step(Time::ZERO, event, &mut fx);
+            let asked = fx.into_iter().map(|effect| match effect {
+                DirectoryEffect::Send { packet, .. } => match packet.message {
+                    Message::Recount { from } => from,
+                    other => panic!("{other:?}"),
+                },
+                other => panic!("{other:?}"),
+            });
+            (asked.collect::<Vec<_>>(), recount.bricks().0.len(), recount.families().len())
+        };
+        let heartbeat = |run: u64| {
+            let run = wire::Run { number: run, ..wire::Run::default() };
+            Message::Heartbeat {
+                brick: BRICK,
+                sent: Time::ZERO,
+                known: 7,
+                status: Box::new(BrickStatus { run, ..BrickStatus::default() }),
+                streams: wire::StreamReport::default(),
+                speaks: wire::Version::CURRENT,
+                time: ClusterTime::FIRST,
+            }
+        };
+        let (first, second) = (Some(RecountFrom::FIRST), Some(RecountFrom::Group(GroupId(0))));
+        let page = |from: Option<RecountFrom>| {
+            let family = Family { number: 1, volumes: vec![volume("raid1x3")], groups: vec![GroupId(1)] };
+            let state =
+                GroupState { promised: ViewNumber(3), active: Some(view(3, 7)), ..GroupState::default() };
+            let (families, groups, next) = match from == first {
+                true => (vec![family], Vec::new(), second),
+                false => (Vec::new(), vec![state], None),
+            };
+            let (brick, known, time) = (BRICK, 7, ClusterTime::FIRST);
+            Message::Recounted { brick, known, groups, families, time, from, next }
+        };
+        assert_eq!(hear(heartbeat(5)), (vec![first], 0, 0));
+        assert_eq!(hear(page(second)), (vec![], 0, 0), "not asked for yet");
+        assert_eq!(hear(page(first)), (vec![second], 0, 0), "a part does not count");
+        assert_eq!(hear(page(first)), (vec![], 0, 0), "that is known");
+        assert_eq!(hear(heartbeat(5)), (vec![second], 0, 0), "no answer came");
+        assert_eq!(hear(heartbeat(6)), (vec![first], 0, 0), "it has restarted");
+        assert_eq!(hear(page(second)), (vec![], 0, 0));
+        hear(page(first));
+        assert_eq!(hear(page(second)), (vec![], 1, 1));
+        assert_eq!(hear(heartbeat(6)), (vec![], 1, 1), "it has told all");
+        assert_eq!(hear(heartbeat(7)), (vec![first], 0, 0), "its disks may be others now");
     }
 }

@@ -1,12 +1,13 @@
 //! The cluster at a glance.
 
+use super::cluster::Cluster;
 use super::desk::Desk;
 use super::members::{Joins, full, fullness};
 use super::records::VolumeRecord;
 use base::{BrickId, GroupId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::directory::{BrickEntry, VolumeStatus};
+use wire::directory::{BrickEntry, Counts, VolumeStatus};
 use wire::{BrickStatus, ClusterStatus, GroupView, StatusPart, Wire};
 
 /// The first of them, until they have so many bytes; one at least, if there is one.
@@ -20,61 +21,200 @@ pub(super) fn page<T: Wire>(all: impl Iterator<Item = T>, bytes: usize) -> Vec<T
     all.take_while(fits).collect()
 }
 
+/// In how many groups each brick is a member, as far as the index of members does not say it.
+#[derive(Default)]
+struct Memberships {
+    /// Groups in which it has a place in the view to come alone.
+    to_come: BTreeMap<BrickId, u32>,
+    stale: BTreeMap<BrickId, u32>,
+    joining: BTreeMap<BrickId, u32>,
+}
+
+impl Memberships {
+    fn of(cluster: &Cluster) -> Memberships {
+        let mut memberships = Memberships::default();
+        let count = |of: &mut BTreeMap<BrickId, u32>, brick| *of.entry(brick).or_default() += 1;
+        let groups = &cluster.records.groups;
+        for record in groups.index().changing().filter_map(|group| groups.get(&group)) {
+            let has_place =
+                |brick: &BrickId| record.active.as_ref().is_some_and(|view| view.slot_of(*brick).is_some());
+            let next: BTreeSet<BrickId> = record.next.iter().flat_map(|view| view.members.clone()).collect();
+            next.into_iter()
+                .filter(|brick| !has_place(brick))
+                .for_each(|brick| count(&mut memberships.to_come, brick));
+        }
+        for view in groups.index().incomplete().filter_map(|group| cluster.active(group)) {
+            for brick in view.members.iter().copied().filter(|brick| !view.is_current(*brick)) {
+                count(&mut memberships.stale, brick);
+                if view.is_joining(brick) {
+                    count(&mut memberships.joining, brick);
+                }
+            }
+        }
+        memberships
+    }
+}
+
 impl Desk {
     /// What an operator sees, or a part of it.
     pub(super) fn cluster_status(&self, now: Time, part: StatusPart) -> ClusterStatus {
-        let mut status = ClusterStatus::default();
-        if let StatusPart::All | StatusPart::From(VolumeId(0)) = part {
-            let bricks = self.cluster.records.bricks.keys();
-            status.bricks = bricks.map(|brick| self.brick_entry(now, *brick)).collect();
-            status.version = self.cluster.records.counts.version;
-            status.care = self.cluster.care();
-            status.warnings = self.warnings(now);
-            status.store = self.cluster.store.failure(now);
-        }
-        if let StatusPart::All | StatusPart::From(VolumeId(0)) | StatusPart::Gateways(_) = part {
-            status.gateways = self.cluster.gateways.status(now);
-        }
         let volumes = |from| {
             let records = self.cluster.records.volumes.range(from..);
             records.map(|(_, record)| self.volume_status(now, record))
         };
         match part {
-            StatusPart::All => status.volumes = volumes(VolumeId(0)).collect(),
+            StatusPart::All => ClusterStatus {
+                bricks: self.brick_entries(now).collect(),
+                gateways: self.cluster.gateways.status(now),
+                volumes: volumes(VolumeId(0)).collect(),
+                ..self.glance(now)
+            },
             StatusPart::Gateways(volume) => {
                 let record = volume.and_then(|volume| self.cluster.records.volumes.get(&volume));
-                status.volumes = record.map(|record| self.volume_status(now, record)).into_iter().collect();
+                ClusterStatus {
+                    gateways: self.cluster.gateways.status(now),
+                    volumes: record.map(|record| self.volume_status(now, record)).into_iter().collect(),
+                    ..ClusterStatus::default()
+                }
             }
             StatusPart::From(first) => {
-                status.volumes = page(volumes(first), self.cluster.page_bytes());
-                let last = status.volumes.last().map(|last| last.volume.id.0);
-                let behind = last.and_then(|last| volumes(VolumeId(last + 1)).next());
-                status.next = behind.map(|next| next.volume.id);
+                let page = page(volumes(first), self.cluster.page_bytes());
+                let last = page.last().map(|last| last.volume.id.0);
+                let behind =
+                    last.and_then(|last| self.cluster.records.volumes.range(VolumeId(last + 1)..).next());
+                let next = behind.map(|(next, _)| *next);
+                match first {
+                    VolumeId(0) => ClusterStatus {
+                        bricks: self.brick_entries(now).collect(),
+                        gateways: self.cluster.gateways.status(now),
+                        volumes: page,
+                        next,
+                        ..self.glance(now)
+                    },
+                    _ => ClusterStatus { volumes: page, next, ..ClusterStatus::default() },
+                }
             }
+            StatusPart::Summary { most } => self.summary(now, most as usize),
         }
-        status
     }
 
-    fn brick_entry(&self, now: Time, id: BrickId) -> BrickEntry {
+    /// What is said of the cluster as a whole.
+    fn glance(&self, now: Time) -> ClusterStatus {
+        ClusterStatus {
+            version: self.cluster.records.counts.version,
+            care: self.cluster.care(),
+            warnings: self.warnings(now),
+            store: self.cluster.store.failure(now),
+            ..ClusterStatus::default()
+        }
+    }
+
+    /// Costs what is not well, the number of bricks and gateways, and `most`; not the number of volumes and groups.
+    fn summary(&self, now: Time, most: usize) -> ClusterStatus {
+        let (unwell, well): (Vec<_>, Vec<_>) = self.brick_entries(now).partition(is_unwell);
+        let unwell_bricks = unwell.len() as u32;
+        let bricks: Vec<BrickEntry> = unwell.into_iter().chain(well).take(most).collect();
+        let mut gateways = self.cluster.gateways.status(now);
+        let gateways_count = gateways.len() as u32;
+        // Those that serve others, and those beside bricks, are what volumes may lack.
+        gateways.sort_by_key(|gateway| (gateway.beside.is_none(), gateway.address.is_empty(), gateway.id));
+        gateways.truncate(most);
+        let (records, families) = (&self.cluster.records, self.unwell_families(now));
+        let of_families = families.iter().flat_map(|family| records.volumes_of(*family));
+        // A snapshot is as its volume is.
+        let (snapshots, heads): (Vec<_>, Vec<_>) = of_families.partition(|record| record.info.is_snapshot);
+        let unwell_volumes = heads.len() as u32;
+        // Of blocks that a brick has lost a person is told the volume.
+        let lost = bricks.iter().flat_map(|brick| &brick.status.rot.lost);
+        let lost = lost.filter_map(|lost| records.volumes.get(&lost.volume));
+        let unwell = heads.into_iter().chain(lost).chain(snapshots);
+        let unwell: BTreeMap<VolumeId, &VolumeRecord> =
+            unwell.take(most).map(|record| (record.info.id, record)).collect();
+        let is_other =
+            |record: &&VolumeRecord| !record.info.is_snapshot && !unwell.contains_key(&record.info.id);
+        let others = records.volumes.values().filter(is_other).take(most - unwell.len());
+        let shown = unwell.values().copied().chain(others);
+        let counts = Counts {
+            bricks: records.bricks.len() as u32,
+            unwell_bricks,
+            gateways: gateways_count,
+            volumes: (records.volumes.len() - records.volumes.index().snapshots()) as u32,
+            unwell_volumes,
+            snapshots: records.volumes.index().snapshots() as u32,
+            groups: records.groups.len() as u32,
+        };
+        let mut summary = ClusterStatus {
+            bricks,
+            gateways,
+            volumes: shown.map(|record| self.volume_status(now, record)).collect(),
+            counts: Some(counts),
+            ..self.glance(now)
+        };
+        let more = summary.warnings.len().saturating_sub(most);
+        if more > 0 {
+            summary.warnings.truncate(most);
+            summary.warnings.push(format!("{more} more warnings: `brickwork status --all` shows them"));
+        }
+        summary
+    }
+
+    /// The families of which groups lack redundancy, do not serve, or have lost blocks.
+    fn unwell_families(&self, now: Time) -> BTreeSet<VolumeId> {
+        let records = &self.cluster.records;
+        let bare = records.bare.iter().filter(|(_, slots)| !slots.is_empty()).map(|(group, _)| *group);
+        let away = records.bricks.iter().flat_map(|(brick, record)| {
+            let is_away = !self.cluster.leases.is_alive(now, *brick);
+            let groups = is_away.then(|| self.cluster.groups_of(*brick)).into_iter().flatten();
+            groups.chain(record.lost.iter().copied())
+        });
+        let dead =
+            away.filter(|group| self.cluster.active(*group).is_some_and(|view| self.is_dead(now, view)));
+        let groups = records.groups.index().incomplete().chain(self.views.changing()).chain(bare).chain(dead);
+        groups.filter_map(|group| records.groups.get(&group)).map(|record| record.volume).collect()
+    }
+
+    fn brick_entries(&self, now: Time) -> impl Iterator<Item = BrickEntry> {
+        let memberships = Memberships::of(&self.cluster);
+        self.cluster.records.bricks.keys().map(move |brick| self.brick_entry(now, *brick, &memberships))
+    }
+
+    fn brick_entry(&self, now: Time, id: BrickId, memberships: &Memberships) -> BrickEntry {
         let lease = self.cluster.leases.get(id);
-        let of_brick = || self.cluster.groups_of(id).filter_map(|group| self.cluster.active(group));
-        let views = || of_brick().filter(|view| view.slot_of(id).is_some());
         let mut status = lease.map(|lease| lease.status.clone()).unwrap_or_default();
         if let Some(record) = self.cluster.records.bricks.get(&id).filter(|_| lease.is_none()) {
             status.address.clone_from(&record.address);
             status.labels.clone_from(&record.labels);
         }
+        let of = |counts: &BTreeMap<BrickId, u32>| counts.get(&id).copied().unwrap_or_default();
+        let groups = self.cluster.records.groups.index().count_of_member(id) as u32;
         BrickEntry {
             id,
             alive: self.cluster.leases.is_alive(now, id),
             silent_ms: lease.map(|lease| now.since(lease.heard).as_millis() as u64),
-            groups: views().count() as u32,
-            stale_groups: views().filter(|view| !view.is_current(id)).count() as u32,
-            joining_groups: views().filter(|view| view.is_joining(id)).count() as u32,
+            groups: groups - of(&memberships.to_come),
+            stale_groups: of(&memberships.stale),
+            joining_groups: of(&memberships.joining),
             evicted: self.cluster.records.bricks.get(&id).is_some_and(|record| record.evicted),
             slow: self.slow.entry(&self.cluster, now, id),
             status,
         }
+    }
+
+    /// Whether a group lost too many at once for a view to be made: it is not changing, and serves nobody.
+    fn is_dead(&self, now: Time, view: &GroupView) -> bool {
+        let tolerates =
+            self.cluster.geometry(view.volume).map_or(0, |geometry| geometry.layout().tolerates());
+        // Who lost the group's blocks, and has yet to be left out, serves nothing of it.
+        let lacks = |brick: &BrickId| {
+            let record = self.cluster.records.bricks.get(brick);
+            record.is_some_and(|record| record.lost.contains(&view.group))
+        };
+        let serves = |slot: &u8| {
+            let brick = view.members[usize::from(*slot)];
+            self.cluster.leases.is_alive(now, brick) && !lacks(&brick)
+        };
+        let serving = view.current.iter().filter(serves).count() as u8;
+        view.members.len() as u8 - serving > tolerates
     }
 
     fn volume_status(&self, now: Time, record: &VolumeRecord) -> VolumeStatus {
@@ -85,29 +225,14 @@ impl Desk {
         let views: Vec<&GroupView> = groups.iter().filter_map(|group| self.cluster.active(*group)).collect();
         let lost = |view: &GroupView| view.members.len() as u8 - view.current.len();
         let count = |is: &dyn Fn(&GroupView) -> bool| views.iter().filter(|view| is(view)).count() as u32;
-        // Of a group that lost too many at once no view can be made: it is not changing, and serves nobody.
-        let is_dead = |view: &GroupView| {
-            // Who lost the group's blocks, and has yet to be left out, serves nothing of it.
-            let lacks = |brick: &BrickId| {
-                let record = self.cluster.records.bricks.get(brick);
-                record.is_some_and(|record| record.lost.contains(&view.group))
-            };
-            let serves = |slot: &u8| {
-                let brick = view.members[usize::from(*slot)];
-                self.cluster.leases.is_alive(now, brick) && !lacks(&brick)
-            };
-            let serving = view.current.iter().filter(serves).count() as u8;
-            view.members.len() as u8 - serving > tolerates
-        };
         let has_lost =
             |group: &GroupId| self.cluster.records.bare.get(group).is_some_and(|slots| !slots.is_empty());
-        let is_unavailable = |group: &&GroupId| {
-            self.views.is_changing(**group) || self.cluster.active(**group).is_some_and(is_dead)
-        };
+        let dead: BTreeMap<GroupId, &GroupView> =
+            views.iter().filter(|view| self.is_dead(now, view)).map(|view| (view.group, *view)).collect();
+        let is_unavailable = |group: &&GroupId| self.views.is_changing(**group) || dead.contains_key(*group);
         let waits_for = |group: &GroupId| -> Vec<BrickId> {
-            let away =
-                self.cluster.active(*group).filter(|view| is_dead(view)).map(|view| view.members.clone());
-            let away = away.into_iter().flatten().filter(|brick| !self.cluster.leases.is_alive(now, *brick));
+            let away = dead.get(group).into_iter().flat_map(|view| view.members.iter().copied());
+            let away = away.filter(|brick| !self.cluster.leases.is_alive(now, *brick));
             self.views.waits_for(*group).into_iter().chain(away).collect()
         };
         let waits_for: BTreeSet<BrickId> = groups.iter().flat_map(waits_for).collect();
@@ -190,6 +315,22 @@ impl Desk {
         }));
         warnings
     }
+}
+
+/// Whether an operator is told something of a brick.
+fn is_unwell(brick: &BrickEntry) -> bool {
+    let status = &brick.status;
+    let is_evicted = brick.evicted && brick.groups > 0;
+    let has_rot = status.unreadable_blocks > 0 || status.rot.lost_blocks > 0;
+    let is_full = fullness(status) >= full::WARN;
+    (!brick.alive && !brick.evicted)
+        || is_evicted
+        || brick.slow.is_some()
+        || status.failed.is_some()
+        || brick.stale_groups > 0
+        || has_rot
+        || is_full
+        || status.groups.unnoted > 0
 }
 
 /// A clock that is further from the directory's than this is wrong: machines whose clocks are set by NTP differ by less than a second.

@@ -121,6 +121,14 @@ impl<P: Ord, K: Ord + Copy> Places<P, K> {
         self.0.get(place).into_iter().flatten().copied()
     }
 
+    /// How many keys are at a place.
+    pub(super) fn count<Q: Ord + ?Sized>(&self, place: &Q) -> usize
+    where
+        P: Borrow<Q>,
+    {
+        self.0.get(place).map_or(0, BTreeSet::len)
+    }
+
     /// The keys at these places, each with its place, in the order of the places.
     pub(super) fn within(&self, places: RangeInclusive<P>) -> impl Iterator<Item = (P, K)> + use<'_, P, K>
     where

@@ -53,6 +53,11 @@ impl Views {
         self.changes.contains_key(&group)
     }
 
+    /// The groups of which a view is being made, or stored as the one in force.
+    pub(super) fn changing(&self) -> impl Iterator<Item = GroupId> {
+        self.changes.keys().copied()
+    }
+
     pub(super) fn are_changing(&self) -> bool {
         !self.changes.is_empty()
     }

@@ -62,6 +62,11 @@ impl Families {
         self.families.remove(&family).is_some()
     }
 
+    /// The families, from this one on.
+    pub fn from(&self, first: VolumeId) -> impl Iterator<Item = (VolumeId, &Family)> {
+        self.families.range(first..).map(|(id, known)| (*id, &known.family))
+    }
+
     pub fn geometry(&self, family: VolumeId) -> Option<Geometry> {
         self.families.get(&family).map(|known| known.geometry)
     }

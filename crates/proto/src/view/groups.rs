@@ -183,6 +183,11 @@ impl Groups {
         self.active(group).filter(|view| view.is_writer(self.me))
     }
 
+    /// What is known of groups, from this one on.
+    pub fn states_from(&self, first: GroupId) -> impl Iterator<Item = (GroupId, &GroupState)> {
+        self.states.range(first..).map(|(id, state)| (*id, state))
+    }
+
     /// All that is known of all groups.
     pub fn states(&self) -> impl Iterator<Item = &GroupState> {
         self.states.values()

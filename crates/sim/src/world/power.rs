@@ -227,6 +227,7 @@ impl World {
             garbage_every: Duration::from_secs(if self.shape.bricks.is_multiple_of(2) { 30 } else { 2 }),
             // Disks of the torture are hardly filled: bricks are never as full as each other.
             rebalance_above: 0.0,
+            page_bytes: self.shape.bounds.page_bytes,
             held_at_once: self.shape.bounds.held_at_once,
             // A block of a shelf stands for many.
             packs: !self.nodes[node].has_shelves(),

@@ -74,6 +74,73 @@ fn who_is_attached_is_told_of_the_gateways_and_of_its_volume() {
     assert_eq!(status(&mut stage, gone), only(Vec::new()));
 }
 
+/// What is not well comes first; the counts are of all.
+#[test]
+fn the_summary_counts_all_and_shows_first_what_is_not_well() {
+    let mut stage = stage();
+    // Of these no view can be made without a brick.
+    for number in 0..6 {
+        stage.volume_named(&format!("bare-{number}"), "raid0x2", 1, 200 + number);
+    }
+    let summary = |stage: &mut Stage, most| status(stage, StatusPart::Summary { most });
+    let all = status(&mut stage, StatusPart::All);
+    let counts = |all: &ClusterStatus| {
+        let is_unwell = |volume: &&wire::directory::VolumeStatus| {
+            volume.degraded > 0 || volume.unavailable > 0 || volume.lost > 0
+        };
+        wire::directory::Counts {
+            bricks: all.bricks.len() as u32,
+            unwell_bricks: all.bricks.iter().filter(|brick| !brick.alive || brick.stale_groups > 0).count()
+                as u32,
+            gateways: all.gateways.len() as u32,
+            volumes: all.volumes.len() as u32,
+            unwell_volumes: all.volumes.iter().filter(is_unwell).count() as u32,
+            snapshots: 0,
+            groups: all.volumes.iter().map(|volume| volume.groups).sum(),
+        }
+    };
+    let large = summary(&mut stage, 100);
+    assert_eq!(ClusterStatus { counts: None, ..large.clone() }, all);
+    assert_eq!(large.counts, Some(counts(&all)));
+    assert_eq!(large.counts.map(|counts| (counts.unwell_bricks, counts.unwell_volumes)), Some((0, 0)));
+    let small = summary(&mut stage, 2);
+    assert_eq!((small.bricks.len(), small.volumes.len(), small.counts), (2, 2, large.counts));
+
+    // Of a volume with more snapshots than there is room for another volume is seen as well.
+    for number in 0..4 {
+        let (volume, snapshot) = ("volume-0".to_owned(), format!("s{number}"));
+        stage.ask(AdminRequest::Snapshot { volume, snapshot, nonce: 500 + number }).expect("a snapshot");
+    }
+    let counts = |all: &ClusterStatus| {
+        let volumes = all.volumes.iter().filter(|volume| !volume.volume.is_snapshot).cloned().collect();
+        let snapshots = all.volumes.iter().filter(|volume| volume.volume.is_snapshot).count() as u32;
+        let all = ClusterStatus { volumes, ..all.clone() };
+        wire::directory::Counts { snapshots, ..counts(&all) }
+    };
+
+    // A brick is away: as long as no view is made without it, when all are, and while it catches up.
+    let away = BrickId(3);
+    let report = stage.bricks.remove(&away).expect("a brick");
+    let mut looks = 0;
+    for step in 0..12 {
+        stage.run(700);
+        let (all, small) = (status(&mut stage, StatusPart::All), summary(&mut stage, 2));
+        assert_eq!(small.counts, Some(counts(&all)), "after {step} steps");
+        let unwell = counts(&all).unwell_volumes;
+        assert!(small.volumes.iter().all(|volume| !volume.volume.is_snapshot));
+        let are_unwell = small.volumes.iter().all(|volume| volume.degraded + volume.unavailable > 0);
+        assert!(unwell == 0 || are_unwell, "after {step} steps");
+        if !all.bricks[2].alive {
+            assert_eq!(small.bricks[0].id, away);
+            looks += 1;
+        }
+        if step == 8 {
+            stage.bricks.insert(away, report.clone());
+        }
+    }
+    assert!(looks > 2, "{looks}");
+}
+
 #[test]
 fn a_page_has_one_volume_at_least() {
     let mut stage = stage();

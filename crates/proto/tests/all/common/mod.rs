@@ -717,6 +717,7 @@ fn config(id: BrickId) -> BrickConfig {
         shares: proto::fair::Shares::default(),
         garbage_every: BrickConfig::GARBAGE_EVERY,
         rebalance_above: BrickConfig::REBALANCE_ABOVE,
+        page_bytes: 1,
         held_at_once: BrickConfig::HELD_AT_ONCE,
         packs: true,
         run: 0,
