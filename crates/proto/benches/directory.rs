@@ -98,7 +98,7 @@ fn large() {
          bytes of the answer to a heartbeat, and MiB that the process has grown by (the records as the store has them, and the bench's views, are in it)"
     );
     println!(
-        "{:>7}{:>9}{:>10}{:>12}{:>10}{:>9}{:>9}{:>12}{:>12}{:>10}{:>8}",
+        "{:>7}{:>9}{:>10}{:>12}{:>10}{:>9}{:>9}{:>12}{:>12}{:>12}{:>10}{:>8}",
         "bricks",
         "volumes",
         "100 more",
@@ -107,6 +107,7 @@ fn large() {
         "summary",
         "a page",
         "brick dies",
+        "away, 1 s",
         "it returns",
         "restart",
         "MiB"
@@ -136,11 +137,13 @@ fn one_large(bricks: u32, volumes: u64) {
     let summary = bench.ms(|bench| drop(bench.ask(part(StatusPart::Summary { most: 50 }))));
     let page = bench.ms(|bench| drop(bench.ask(part(StatusPart::From(VolumeId(0))))));
     let death = bench.ms(Bench::kill);
+    bench.pass(10);
+    let away = bench.ms(|bench| bench.pass(10));
     let back = bench.ms(Bench::revive);
     let restart = bench.restart_ms();
     let grown = resident_mib().saturating_sub(before);
     println!(
-        "{bricks:>7}{volumes:>9}{more:>10.1}{idle:>12.1}{answer:>10}{summary:>9.1}{page:>9.1}{death:>12.1}{back:>12.1}{restart:>10.0}{grown:>8}"
+        "{bricks:>7}{volumes:>9}{more:>10.1}{idle:>12.1}{answer:>10}{summary:>9.1}{page:>9.1}{death:>12.1}{away:>12.1}{back:>12.1}{restart:>10.0}{grown:>8}"
     );
 }
 

@@ -109,9 +109,11 @@ impl Recovery {
             Step::Journal(replay) => self.on_journal(replay, bytes),
             Step::Verify(replay, slots) => self.on_verify(replay, slots, bytes),
             Step::Flush(replay) => {
-                let device = &replay.running.device;
-                let pages = PageScan::new(*device.geometry(), device.seed(), replay.pages_high);
-                self.read_pages(Box::new(replay.running), pages)
+                let Replay { mut running, pages_high, .. } = *replay;
+                let wanted = running.slots_to_bring_home();
+                let device = &running.device;
+                let pages = PageScan::new(*device.geometry(), device.seed(), pages_high, wanted);
+                self.read_pages(Box::new(running), pages)
             }
             Step::Pages(mut running, mut pages) => {
                 pages.take(bytes, &mut running.blocks)?;

@@ -110,6 +110,15 @@ impl Running {
         drop(self.log.writes.remove(stamp));
     }
 
+    /// The slots that hold what was decided and is maybe not at home yet. All records are replayed.
+    pub(crate) fn slots_to_bring_home(&mut self) -> Vec<u32> {
+        self.slots_in_journal()
+            .into_iter()
+            .filter(|held| held.owner.is_some())
+            .map(|held| held.slot)
+            .collect()
+    }
+
     /// The slots that the journal holds. Those that a later large write has replaced are free again.
     fn slots_in_journal(&mut self) -> Vec<Held> {
         self.blocks.layers.forget_replaced();

@@ -100,8 +100,10 @@ impl Index for FamilyIndex {
 pub(super) struct GroupIndex {
     by_change: Places<u64, GroupId>,
     by_member: Places<BrickId, GroupId>,
+    by_writer: Places<BrickId, GroupId>,
     by_former: Places<BrickId, GroupId>,
     incomplete: BTreeSet<GroupId>,
+    joining: BTreeSet<GroupId>,
     changing: BTreeSet<GroupId>,
 }
 
@@ -124,6 +126,11 @@ impl GroupIndex {
         self.by_member.count(&brick)
     }
 
+    /// Those in which the brick takes writes, in the view in force or in one to come.
+    pub(super) fn of_writer(&self, brick: BrickId) -> impl Iterator<Item = GroupId> + use<'_> {
+        self.by_writer.at(&brick)
+    }
+
     /// Those in which the brick lost its place to another.
     pub(super) fn of_former(&self, brick: BrickId) -> impl Iterator<Item = GroupId> + use<'_> {
         self.by_former.at(&brick)
@@ -134,6 +141,16 @@ impl GroupIndex {
         self.incomplete.iter().copied()
     }
 
+    /// The same, so many at most, from this one on and then from the first.
+    pub(super) fn some_incomplete(&self, from: GroupId, most: usize) -> impl Iterator<Item = GroupId> {
+        self.incomplete.range(from..).chain(self.incomplete.range(..from)).take(most).copied()
+    }
+
+    /// Those with a member that catches up, in the view in force or in one to come.
+    pub(super) fn joining(&self) -> impl Iterator<Item = GroupId> + use<'_> {
+        self.joining.iter().copied()
+    }
+
     /// Those of which a view is being made.
     pub(super) fn changing(&self) -> impl Iterator<Item = GroupId> + use<'_> {
         self.changing.iter().copied()
@@ -142,6 +159,14 @@ impl GroupIndex {
 
 fn members(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
     record.active.iter().chain(&record.next).flat_map(|view| view.members.iter().copied())
+}
+
+fn writers(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
+    record.active.iter().chain(&record.next).flat_map(|view| view.writing_bricks().map(|(_, brick)| brick))
+}
+
+fn has_joiners(record: &GroupRecord) -> bool {
+    record.active.iter().chain(&record.next).any(|view| !view.joining.is_empty())
 }
 
 fn is_incomplete(view: &GroupView) -> bool {
@@ -155,7 +180,11 @@ impl Index for GroupIndex {
     fn enter(&mut self, id: GroupId, record: &GroupRecord) {
         self.by_change.enter(record.changed, id);
         members(record).for_each(|brick| self.by_member.enter(brick, id));
+        writers(record).for_each(|brick| self.by_writer.enter(brick, id));
         record.former.iter().for_each(|(brick, _)| self.by_former.enter(*brick, id));
+        if has_joiners(record) {
+            self.joining.insert(id);
+        }
         if record.active.as_ref().is_some_and(is_incomplete) {
             self.incomplete.insert(id);
         }
@@ -167,7 +196,9 @@ impl Index for GroupIndex {
     fn take_out(&mut self, id: GroupId, record: &GroupRecord) {
         self.by_change.take_out(&record.changed, id);
         members(record).for_each(|brick| self.by_member.take_out(&brick, id));
+        writers(record).for_each(|brick| self.by_writer.take_out(&brick, id));
         record.former.iter().for_each(|(brick, _)| self.by_former.take_out(brick, id));
+        self.joining.remove(&id);
         self.incomplete.remove(&id);
         self.changing.remove(&id);
     }

@@ -23,6 +23,10 @@ const SOON: Duration = Duration::from_millis(1500);
 /// What is known of that is forgotten when nothing was caught up with for so long.
 const PACE_KEPT: Duration = Duration::from_secs(10);
 
+/// Beside those in which members catch up, so many groups that are not complete are looked at in each tick: for each of them all bricks may have to
+/// be considered.
+pub(super) const LOOKS_MAX: usize = 256;
+
 /// For how many lengths of a lease a change waits for members that join, and how long one that did not answer may not.
 const JOINER_LEASES: u64 = 2;
 const REFUSED: Duration = Duration::from_secs(30);
@@ -59,6 +63,8 @@ pub(super) struct Members {
     refused: BTreeMap<(GroupId, BrickId), Time>,
     /// How fast bricks catch up that did so lately.
     paces: BTreeMap<BrickId, JoinPace>,
+    /// With which group the next look at groups that are not complete begins.
+    looks_from: GroupId,
     /// Since when bricks have been catching up, as far as is known since the start.
     catching_up: BTreeMap<(GroupId, BrickId), Time>,
 }
@@ -80,7 +86,7 @@ impl Members {
         self.go_on_without_joiners(cluster, views, now, fx);
         self.forget_who_caught_up(cluster, now);
         let mut joins = Joins::default();
-        for group in cluster.records.groups.index().incomplete().collect::<Vec<_>>() {
+        for group in self.to_look_at(cluster) {
             if views.is_changing(group) {
                 continue;
             }
@@ -97,6 +103,17 @@ impl Members {
                 }
             }
         }
+    }
+
+    /// The groups in which members catch up, and of the others that are not complete as many as one look has time for, in turn.
+    fn to_look_at(&mut self, cluster: &Cluster) -> BTreeSet<GroupId> {
+        let index = cluster.records.groups.index();
+        let some: Vec<GroupId> = index.some_incomplete(self.looks_from, LOOKS_MAX).collect();
+        self.looks_from = match some.last() {
+            Some(last) if some.len() == LOOKS_MAX => GroupId(last.0 + 1),
+            _ => GroupId(0),
+        };
+        some.into_iter().chain(index.joining()).collect()
     }
 
     /// Of those that catch up no more nothing is known, and of no brick that was done with nothing lately.
@@ -167,7 +184,7 @@ impl Members {
         if dead.is_empty() && lost.is_empty() {
             return;
         }
-        let concerned = dead.iter().flat_map(|brick| cluster.groups_of(*brick));
+        let concerned = dead.iter().flat_map(|brick| cluster.records.groups.index().of_writer(*brick));
         let concerned: BTreeSet<GroupId> = concerned.chain(lost.iter().map(|(_, group)| *group)).collect();
         for group in concerned {
             let Some(from) = cluster.latest_view(group).cloned() else { continue };
@@ -238,7 +255,8 @@ impl Members {
         let bricks = cluster.records.bricks.keys().copied();
         let slow: BTreeSet<BrickId> =
             bricks.filter(|brick| cluster.is_slow(*brick) && cluster.leases.has_ended(now, *brick)).collect();
-        let concerned: BTreeSet<GroupId> = slow.iter().flat_map(|brick| cluster.groups_of(*brick)).collect();
+        let concerned = slow.iter().flat_map(|brick| cluster.records.groups.index().of_writer(*brick));
+        let concerned: BTreeSet<GroupId> = concerned.collect();
         for group in concerned {
             let Some(from) = cluster.active(group).filter(|_| !views.is_changing(group)) else {
                 continue;
@@ -534,9 +552,8 @@ impl Joins {
 
     fn count(cluster: &Cluster) -> BTreeMap<BrickId, usize> {
         // Who is to join by a view to come may be none of the view in force.
-        let groups = cluster.records.groups.index();
-        let groups: BTreeSet<GroupId> = groups.incomplete().chain(groups.changing()).collect();
-        let views = groups.into_iter().filter_map(|group| cluster.latest_view(group));
+        let groups = cluster.records.groups.index().joining();
+        let views = groups.filter_map(|group| cluster.latest_view(group));
         let joining = views.flat_map(GroupView::joining_bricks);
         joining.fold(BTreeMap::new(), |mut counts, (_, brick)| {
             *counts.entry(brick).or_default() += 1;

@@ -21,6 +21,9 @@ pub(super) fn page<T: Wire>(all: impl Iterator<Item = T>, bytes: usize) -> Vec<T
     all.take_while(fits).collect()
 }
 
+/// So many groups are looked at for who could take the place of a brick: it takes time with the number of bricks.
+const LOOKED_MAX: usize = 1000;
+
 /// In how many groups each brick is a member, as far as the index of members does not say it.
 #[derive(Default)]
 struct Memberships {
@@ -300,7 +303,9 @@ impl Desk {
         warnings.extend(self.cluster.runs.warnings(now));
         warnings.extend(self.stuck_for_an_old_disk(now));
         let joins = Joins::default();
-        let incomplete = self.cluster.records.groups.index().incomplete();
+        let index = self.cluster.records.groups.index();
+        let at_least = if index.incomplete().nth(LOOKED_MAX).is_some() { "at least " } else { "" };
+        let incomplete = index.incomplete().take(LOOKED_MAX);
         let views = incomplete.filter_map(|group| self.cluster.active(group));
         let is_unplaced = |view: &&GroupView| self.members.is_unplaced(&self.cluster, now, (view, &joins));
         let mut unplaced: BTreeMap<VolumeId, usize> = BTreeMap::new();
@@ -309,7 +314,7 @@ impl Desk {
             let volume = self.cluster.records.volumes_of(family).next();
             let name = volume.map_or("", |volume| volume.info.name.as_str());
             format!(
-                "{groups} groups of volume '{name}' have lost a brick and no other can take its place: \
+                "{at_least}{groups} groups of volume '{name}' have lost a brick and no other can take its place: \
                  add bricks or room"
             )
         }));

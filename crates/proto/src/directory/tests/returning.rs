@@ -1,6 +1,7 @@
 //! In how many groups a brick that returns catches up at a time.
 
 use super::Stage;
+use crate::directory::members::LOOKS_MAX;
 use base::{BrickId, GroupId};
 
 const BACK: BrickId = BrickId(2);
@@ -81,4 +82,25 @@ fn how_fast_it_was_is_forgotten_after_a_while() {
     stage.run(15_000);
     stage.bricks.insert(BACK, status);
     assert_eq!(joins(&mut stage, 1, 500), [4], "after {quick:?}");
+}
+
+/// Of groups that are not complete only some are looked at in each tick.
+#[test]
+fn it_is_taken_back_also_where_many_groups_wait_for_another_brick() {
+    let mut stage = Stage::new(5);
+    for nonce in 1..=3 {
+        stage.volume_named(&format!("v{nonce}"), "raid1x3", 1000, nonce);
+    }
+    stage.bricks.remove(&BrickId(3));
+    let status = stage.bricks.remove(&BACK).expect("a brick");
+    stage.run(5000);
+    stage.bricks.insert(BACK, status);
+    joins(&mut stage, 40, 500);
+    stage.run(2000);
+    let views = || stage.directory.views();
+    assert!(views().all(|view| view.slot_of(BACK).is_none() || view.is_current(BACK)));
+    let waiting = views().filter(|view| view.current.len() < 3).count();
+    let of = |brick| views().filter(|view| view.slot_of(brick).is_some()).count();
+    let all: Vec<usize> = (1..=5).map(|brick| of(BrickId(brick))).collect();
+    assert!(waiting > LOOKS_MAX, "{waiting}, {all:?}");
 }
