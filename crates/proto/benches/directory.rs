@@ -35,8 +35,13 @@ const LARGE_BRICKS: [u32; 3] = [10, 100, 1000];
 const LARGE_VOLUMES: [u64; 3] = [1000, 10_000, 100_000];
 
 fn main() {
-    if std::env::args().any(|arg| arg == "large") {
-        return large();
+    let mut arguments = std::env::args().skip_while(|argument| argument != "large").skip(1);
+    if std::env::args().any(|argument| argument == "large") {
+        let mut number = || arguments.next().and_then(|argument| argument.parse().ok());
+        return match (number(), number()) {
+            (Some(bricks), Some(volumes)) => one_large(bricks as u32, volumes),
+            _ => large(),
+        };
     }
     println!("a volume raid1x3, hashed: milliseconds in the directory's machine, bytes stored, bytes sent");
     for (bricks, groups) in SIZES {
@@ -114,7 +119,11 @@ fn large() {
     );
     for bricks in LARGE_BRICKS {
         for volumes in LARGE_VOLUMES {
-            one_large(bricks, volumes);
+            // Each in a process of its own, as memory that was given back is not taken again.
+            let myself = std::env::current_exe().expect("a program has a path");
+            let arguments = ["large".to_owned(), bricks.to_string(), volumes.to_string()];
+            let ended = std::process::Command::new(myself).args(arguments).status().expect("it starts");
+            assert!(ended.success(), "{ended}");
         }
     }
 }
@@ -151,7 +160,7 @@ fn one_large(bricks: u32, volumes: u64) {
 fn resident_mib() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
-    pages * 4096 >> 20
+    (pages * 4096) >> 20
 }
 
 /// What a cluster of so many volumes costs.
@@ -190,6 +199,8 @@ struct Bench {
     alive: BTreeSet<BrickId>,
     /// The brick that dies.
     victim: BrickId,
+    /// Whether the victim has died ever: before, nobody catches up, and nobody looks for who does.
+    has_died: bool,
     /// Whether bricks catch up at once, or not at all.
     catches_up: bool,
     answers: Vec<Message>,
@@ -210,6 +221,7 @@ impl Bench {
             directory: Directory::new(config, Vec::new(), now).expect("an empty store"),
             alive: (1..=bricks).map(BrickId).collect(),
             victim: BrickId(1),
+            has_died: false,
             catches_up: true,
             answers: Vec::new(),
             spent: Duration::ZERO,
@@ -283,6 +295,7 @@ impl Bench {
     /// Until no group counts on the victim any more.
     fn kill(&mut self) {
         self.alive.remove(&self.victim);
+        self.has_died = true;
         self.pass_until(|bench| !bench.views().any(|view| view.is_writer(bench.victim)));
     }
 
@@ -297,6 +310,7 @@ impl Bench {
     /// Until the first of the victim's slots are given to others, which do not catch up yet.
     fn give_up(&mut self) {
         self.alive.remove(&self.victim);
+        self.has_died = true;
         self.catches_up = false;
         self.pass_until(|bench| bench.views().any(|view| !view.joining.is_empty()));
         self.pass(10);
@@ -354,6 +368,9 @@ impl Bench {
     /// How far bricks have caught up, each in its groups.
     fn joins(&self) -> BTreeMap<BrickId, Vec<CatchUp>> {
         let mut joins: BTreeMap<BrickId, Vec<CatchUp>> = BTreeMap::new();
+        if !self.has_died {
+            return joins;
+        }
         for view in self.views().filter(|view| !view.joining.is_empty()) {
             let done = CatchUp {
                 group: view.group,

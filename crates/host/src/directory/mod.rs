@@ -1,5 +1,6 @@
 //! The directory daemon: its machine, its peers, its [`store`], and those of the index's [`shards`].
 
+mod mark;
 mod shards;
 pub(crate) mod store;
 
@@ -13,7 +14,7 @@ use proto::directory::{Directory, DirectoryEffect, DirectoryEvent};
 use proto::index::ShardEvent;
 use shards::Shards;
 use store::{Kind, Store};
-use wire::{GroupView, IndexError, Message};
+use wire::{IndexError, Message};
 
 /// Runs the directory until the shutdown is requested.
 ///
@@ -126,11 +127,10 @@ impl Role for DirectoryRole {
         meter.counter("brickwork_directory_transactions_total", self.transactions);
         meter.counter("brickwork_index_transactions_total", self.index_transactions);
         meter.counters(machine.counters());
-        let groups = |of: fn(&GroupView) -> bool| machine.views().filter(|view| of(view)).count() as f64;
-        meter.gauge("brickwork_groups", groups(|_| true));
-        meter
-            .gauge("brickwork_groups_degraded", groups(|view| view.current.len() < view.members.len() as u8));
-        meter.gauge("brickwork_groups_rebuilding", groups(|view| !view.joining.is_empty()));
+        let [groups, degraded, rebuilding] = machine.group_counts().map(|count| count as f64);
+        meter.gauge("brickwork_groups", groups);
+        meter.gauge("brickwork_groups_degraded", degraded);
+        meter.gauge("brickwork_groups_rebuilding", rebuilding);
         let is_failing = if machine.store_is_failing() { 1.0 } else { 0.0 };
         meter.gauge("brickwork_directory_store_failing", is_failing);
         meter.gauge("brickwork_bricks_slow", machine.slow_bricks() as f64);

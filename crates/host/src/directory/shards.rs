@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
 type Answer = (u16, ShardEvent);
 
@@ -25,6 +26,22 @@ pub(crate) struct Shards {
     answer: Sender<Answer>,
     answered: Receiver<Answer>,
     event: Arc<OwnedFd>,
+    /// Each thread has one until it has closed its store.
+    runs: Option<Sender<()>>,
+    ended: Receiver<()>,
+}
+
+/// For so long a directory that ends waits for its shards to close their stores. One that is not closed is looked through and written again when it
+/// is opened.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+
+impl Drop for Shards {
+    fn drop(&mut self) {
+        self.asked.clear();
+        self.runs = None;
+        // Nobody sends anything: it ends when the last thread does.
+        let _ = self.ended.recv_timeout(CLOSING_MAX);
+    }
 }
 
 impl Shards {
@@ -32,9 +49,13 @@ impl Shards {
     pub(crate) fn new(store: &Path, count: u16) -> Result<Shards, HostError> {
         let event = Arc::new(event_fd().map_err(system("the index's stores"))?);
         let (answer, answered) = mpsc::channel();
-        let mut shards = Shards { store: store.to_owned(), asked: BTreeMap::new(), answer, answered, event };
+        let (runs, ended) = mpsc::channel();
+        let (store, asked, runs) = (store.to_owned(), BTreeMap::new(), Some(runs));
+        let mut shards = Shards { store, asked, answer, answered, event, runs, ended };
         (0..count)
-            .filter(|shard| path_of(store, *shard).exists())
+            .filter(|shard| path_of(&shards.store, *shard).exists())
+            .collect::<Vec<_>>()
+            .into_iter()
             .try_for_each(|shard| shards.start(shard))?;
         Ok(shards)
     }
@@ -58,9 +79,13 @@ impl Shards {
         let (ask, asked) = mpsc::channel();
         let (path, answer, event) =
             (path_of(&self.store, shard), self.answer.clone(), Arc::clone(&self.event));
+        let runs = self.runs.clone();
         thread::Builder::new()
             .name(format!("index-{shard}"))
-            .spawn(move || serve(shard, &path, &asked, &answer, &event))
+            .spawn(move || {
+                serve(shard, &path, &asked, &answer, &event);
+                drop(runs);
+            })
             .map_err(system("a thread for the index"))?;
         self.asked.insert(shard, ask);
         Ok(())
@@ -134,7 +159,7 @@ fn carry_out(store: &mut Option<Store>, path: &Path, effect: &ShardEffect) -> Sh
 mod tests {
     use super::*;
     use proto::index::{Page, ReadToken, StoreToken};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     fn await_answer(shards: &mut Shards) -> Answer {
         let until = Instant::now() + Duration::from_secs(20);
@@ -144,6 +169,23 @@ mod tests {
             }
             assert!(Instant::now() < until, "no answer came");
             thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn who_drops_the_shards_waits_until_their_stores_are_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("directory.redb");
+        let mut shards = Shards::new(&store, 4).unwrap();
+        for shard in 0..4 {
+            let puts = vec![(b"a".to_vec(), Some(vec![7; 100_000]))];
+            shards.ask(shard, ShardEffect::Store { token: StoreToken(1), puts }).unwrap();
+        }
+        drop(shards);
+        for shard in 0..4 {
+            let mark = folder.path().join(format!("directory.index-{shard}.redb.mark"));
+            let said = std::fs::read_to_string(mark).unwrap();
+            assert!(said.starts_with("closed "), "{said}");
         }
     }
 

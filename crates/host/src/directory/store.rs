@@ -4,6 +4,7 @@
 //! itself stays open and locked all the time: no other directory can take it over in between, nor write what this one
 //! does not know of.
 
+use super::mark::Mark;
 use crate::disk::file::sync_folder_of;
 use proto::directory::{Put, StoreToken};
 use proto::index::Page;
@@ -29,15 +30,28 @@ const PAGE_BYTES: usize = 4096;
 
 /// The file, open and locked, and whether all that it reads as is on the disk. Clones share both.
 #[derive(Clone, Debug)]
-pub(crate) struct StoreFile {
-    file: Arc<File>,
+pub(crate) struct StoreFile(Arc<Opened>);
+
+#[derive(Debug)]
+struct Opened {
+    file: File,
     /// A write or sync failed. The kernel then takes pages for clean that never reached the disk, and a later sync says
-    /// nothing of them. True of a file that was just opened: the process before this one may have seen an error.
-    is_doubtful: Arc<AtomicBool>,
+    /// nothing of them. True of a file that was just opened, unless its mark says that the process before this one has seen no error.
+    is_doubtful: AtomicBool,
+    mark: Option<Mark>,
+}
+
+/// The last who had it open is done with it, the database too.
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(mark) = self.mark.as_ref().filter(|_| !self.is_doubtful.load(Ordering::Relaxed)) {
+            mark.close(&self.file);
+        }
+    }
 }
 
 impl StoreFile {
-    fn open(path: &Path) -> Result<StoreFile, String> {
+    fn open(path: &Path, kind: Kind) -> Result<StoreFile, String> {
         let mut options = OpenOptions::new();
         // Who may read it learns every name there is, and who may write it owns the cluster.
         let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
@@ -51,7 +65,12 @@ impl StoreFile {
             }
             Err(TryLockError::Error(error)) => return Err(error.to_string()),
         }
-        Ok(StoreFile { file: Arc::new(file), is_doubtful: Arc::new(AtomicBool::new(true)) })
+        let mark = kind.is_marked().then(|| Mark::of(path));
+        let is_sure = mark.as_ref().is_some_and(|mark| mark.is_sure(&file));
+        if let Some(mark) = &mark {
+            mark.open(&file).map_err(|error| format!("cannot change its mark: {error}"))?;
+        }
+        Ok(StoreFile(Arc::new(Opened { file, is_doubtful: AtomicBool::new(!is_sure), mark })))
     }
 
     /// Opens the database in the file. What the kernel may have lost of it is written again first.
@@ -62,30 +81,30 @@ impl StoreFile {
 
     /// Writes all of the file again, where that is in doubt. Holes stay holes: a directory starts on a full file system too.
     fn settle_doubts(&self) -> io::Result<()> {
-        if !self.is_doubtful.load(Ordering::Relaxed) {
+        if !self.0.is_doubtful.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let (length, mut offset) = (self.file.metadata()?.len(), 0);
+        let (length, mut offset) = (self.0.file.metadata()?.len(), 0);
         let mut page = vec![0; PAGE_BYTES];
         while offset < length {
             let count = usize::try_from(length - offset).unwrap_or(PAGE_BYTES).min(PAGE_BYTES);
             let page = &mut page[..count];
-            self.file.read_exact_at(page, offset)?;
+            self.0.file.read_exact_at(page, offset)?;
             // What was lost of a hole's page is there to be read, and not only zeros.
             if page.iter().any(|byte| *byte != 0) || !self.is_hole(offset, offset + count as u64) {
-                self.file.write_all_at(page, offset)?;
+                self.0.file.write_all_at(page, offset)?;
             }
             offset += count as u64;
         }
-        self.file.sync_data()?;
-        self.is_doubtful.store(false, Ordering::Relaxed);
+        self.0.file.sync_data()?;
+        self.0.is_doubtful.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     /// Whether nothing is allocated from `start` to `end`. False where the file system does not say.
     fn is_hole(&self, start: u64, end: u64) -> bool {
         // SAFETY: an open descriptor. Nothing depends on its position, which this moves.
-        let data = unsafe { libc::lseek(self.file.as_raw_fd(), start as libc::off_t, libc::SEEK_DATA) };
+        let data = unsafe { libc::lseek(self.0.file.as_raw_fd(), start as libc::off_t, libc::SEEK_DATA) };
         match u64::try_from(data) {
             Ok(data) => data >= end,
             Err(_) => io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO),
@@ -94,7 +113,7 @@ impl StoreFile {
 
     fn noting<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if result.is_err() {
-            self.is_doubtful.store(true, Ordering::Relaxed);
+            self.0.is_doubtful.store(true, Ordering::Relaxed);
         }
         result
     }
@@ -103,23 +122,23 @@ impl StoreFile {
 /// The lock is this file's own, held for as long as it is open.
 impl StorageBackend for StoreFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.0.file.metadata()?.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(out, offset)
+        self.0.file.read_exact_at(out, offset)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.noting(self.file.set_len(len))
+        self.noting(self.0.file.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.noting(self.file.sync_data())
+        self.noting(self.0.file.sync_data())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.noting(self.file.write_all_at(data, offset))
+        self.noting(self.0.file.write_all_at(data, offset))
     }
 }
 
@@ -140,6 +159,11 @@ impl Kind {
             Kind::Directory => 1 << 20,
             Kind::Index => 32 << 20,
         }
+    }
+
+    /// Whether a mark says if the file has to be written again when it is opened. The directory's own is small: it always is.
+    fn is_marked(self) -> bool {
+        self == Kind::Index
     }
 
     /// What cannot be done while it fails.
@@ -184,7 +208,7 @@ impl Store {
     }
 
     fn open_for(path: &Path, kind: Kind) -> Result<Store, String> {
-        let file = StoreFile::open(path)?;
+        let file = StoreFile::open(path, kind)?;
         Store::with(path, kind, Box::new(move || file.database(kind)))
     }
 
@@ -383,17 +407,56 @@ mod tests {
         assert_eq!(store.contents().unwrap(), pairs(&[("a", &value)]));
     }
 
+    /// One of the index may have gigabytes.
+    #[test]
+    fn a_store_of_the_index_is_written_again_only_after_who_did_not_close_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("directory.index-0.redb");
+        let value = "v".repeat(1 << 20);
+        let mut store = Store::open_synced(&path, Kind::Index).unwrap();
+        store.put(StoreToken(1), &[put("a", Some(&value))]).unwrap();
+        drop(store);
+        let written_at_open = || {
+            let before = written_bytes();
+            let store = Store::open_synced(&path, Kind::Index).unwrap();
+            (store, written_bytes() - before)
+        };
+        let (store, written) = written_at_open();
+        assert!(written < value.len() as u64 / 2, "{written} bytes were written again");
+        assert_eq!(store.contents().unwrap(), pairs(&[("a", &value)]));
+        let mark = path.with_file_name("directory.index-0.redb.mark");
+        let as_of_one_killed = std::fs::read(&mark).unwrap();
+        drop(store);
+        std::fs::write(&mark, as_of_one_killed).unwrap();
+        let (_, written) = written_at_open();
+        assert!(written >= value.len() as u64, "only {written} bytes were written again");
+    }
+
+    /// Whoever follows is to write all of it again.
+    #[test]
+    fn a_store_of_the_index_that_failed_is_not_marked_as_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("directory.index-0.redb");
+        drop(Store::open_synced(&path, Kind::Index).unwrap());
+        let said = || std::fs::read_to_string(path.with_file_name("directory.index-0.redb.mark")).unwrap();
+        assert!(said().starts_with("closed "), "{}", said());
+        let file = StoreFile::open(&path, Kind::Index).unwrap();
+        file.noting(Err::<(), _>(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
+        drop(file);
+        assert!(said().starts_with("open "), "{}", said());
+    }
+
     /// A directory starts on a full file system too: nothing that is not there is allocated.
     #[test]
     fn holes_are_not_written_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sparse");
-        let file = StoreFile::open(&path).unwrap();
-        file.file.write_all_at(&[7; 100], 9 << 20).unwrap();
-        file.file.set_len(64 << 20).unwrap();
+        let file = StoreFile::open(&path, Kind::Directory).unwrap();
+        file.0.file.write_all_at(&[7; 100], 9 << 20).unwrap();
+        file.0.file.set_len(64 << 20).unwrap();
         file.noting(Err::<(), _>(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
         file.settle_doubts().unwrap();
-        let allocated = file.file.metadata().unwrap().blocks() * 512;
+        let allocated = file.0.file.metadata().unwrap().blocks() * 512;
         assert!(allocated < 1 << 20, "{allocated} bytes are allocated");
         let mut page = [0; 101];
         file.read(9 << 20, &mut page).unwrap();
@@ -442,7 +505,7 @@ mod tests {
             for syncs in [false, true] {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("directory.redb");
-                let file = StoreFile::open(&path).unwrap();
+                let file = StoreFile::open(&path, Kind::Directory).unwrap();
                 let (writes, sync) = (Arc::default(), Arc::default());
                 let faulty =
                     Faulty { file: file.clone(), writes: Arc::clone(&writes), syncs: Arc::clone(&sync) };
@@ -460,7 +523,7 @@ mod tests {
                 store.put(StoreToken(3), &[put("b", Some("3"))]).unwrap_err();
                 store.put(StoreToken(2), &[put("a", Some("2")), put("b", Some("3"))]).unwrap();
                 store.put(StoreToken(4), &[put("c", Some("4"))]).unwrap();
-                assert!(!file.is_doubtful.load(Ordering::Relaxed), "all of it was written again");
+                assert!(!file.0.is_doubtful.load(Ordering::Relaxed), "all of it was written again");
                 drop((store, file));
                 let contents = Store::open(&path).unwrap().contents().unwrap();
                 assert_eq!(contents, pairs(&[("a", "2"), ("b", "3"), ("c", "4")]));

@@ -141,6 +141,11 @@ impl GroupIndex {
         self.incomplete.iter().copied()
     }
 
+    /// How many these are.
+    pub(super) fn count_of_incomplete(&self) -> usize {
+        self.incomplete.len()
+    }
+
     /// The same, so many at most, from this one on and then from the first.
     pub(super) fn some_incomplete(&self, from: GroupId, most: usize) -> impl Iterator<Item = GroupId> {
         self.incomplete.range(from..).chain(self.incomplete.range(..from)).take(most).copied()

@@ -86,7 +86,7 @@ impl Members {
         self.go_on_without_joiners(cluster, views, now, fx);
         self.forget_who_caught_up(cluster, now);
         let mut joins = Joins::default();
-        for group in self.to_look_at(cluster) {
+        for group in self.next_looks(cluster) {
             if views.is_changing(group) {
                 continue;
             }
@@ -106,7 +106,7 @@ impl Members {
     }
 
     /// The groups in which members catch up, and of the others that are not complete as many as one look has time for, in turn.
-    fn to_look_at(&mut self, cluster: &Cluster) -> BTreeSet<GroupId> {
+    fn next_looks(&mut self, cluster: &Cluster) -> BTreeSet<GroupId> {
         let index = cluster.records.groups.index();
         let some: Vec<GroupId> = index.some_incomplete(self.looks_from, LOOKS_MAX).collect();
         self.looks_from = match some.last() {

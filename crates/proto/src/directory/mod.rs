@@ -130,6 +130,12 @@ impl Directory {
         self.desk.cluster.views()
     }
 
+    /// How many groups there are, how many of them lack a current member, and in how many of them members catch up.
+    pub fn group_counts(&self) -> [usize; 3] {
+        let groups = &self.desk.cluster.records.groups;
+        [groups.len(), groups.index().count_of_incomplete(), groups.index().joining().count()]
+    }
+
     /// How many bricks are left out for being slow, or are to be.
     pub fn slow_bricks(&self) -> usize {
         self.desk.cluster.records.slow.values().filter(|record| record.is_out).count()

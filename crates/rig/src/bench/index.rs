@@ -1,4 +1,5 @@
-//! `cargo xtask bench index`: how fast names of objects are put, how fast they are listed, and what the directory holds in memory for them.
+//! `cargo xtask bench index`: how fast names of objects are put, how fast they are listed, what the directory holds in memory for them, and how
+//! long it takes to start with them.
 //!
 //! The objects are empty unless you say otherwise: what is measured is the index, and not the bricks.
 
@@ -9,7 +10,7 @@ use clap::Args;
 use host::{ObjectUser, Shutdown, Waker, run_objects};
 use job::process;
 use proto::object::{NewObject, ObjectError, ObjectNews, ObjectWish, SEGMENT_BYTES};
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Daemon, Spec};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -38,10 +39,12 @@ const PUTS: u64 = 512;
 const BUCKET: &str = "bench";
 /// How often the first names are listed.
 const LISTS: usize = 20;
+/// A directory that has been killed looks through its databases first.
+const STARTS_WITHIN: Duration = Duration::from_secs(1800);
 
 /// Measures and prints.
 pub(crate) fn verb(options: &Options) -> Result<()> {
-    let cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &spec(options))?;
+    let mut cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &spec(options))?;
     let admin = cluster.admin_options()?;
     let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
     let begun = Instant::now();
@@ -66,6 +69,8 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     let (resident, peak) =
         (process::resident_bytes(cluster.directory.pid())?, process::peak_bytes(cluster.directory.pid())?);
     let used = used_bytes(&cluster)?;
+    let after_end_s = until_listed(&mut cluster, &shutdown, |daemon| daemon.stop().map(drop))?;
+    let after_kill_s = until_listed(&mut cluster, &shutdown, Daemon::kill)?;
     let rate = options.objects as f64 / seconds;
     if options.json {
         println!(
@@ -74,6 +79,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
                 "objects": options.objects, "object_bytes": options.bytes, "seconds": seconds, "puts_per_second": rate,
                 "first_names": lister.names, "list_median_ms": median_ms, "list_worst_ms": worst_ms,
                 "directory_resident_bytes": resident, "directory_peak_bytes": peak, "disks_used_bytes": used,
+                "seconds_until_listed_after_end": after_end_s, "seconds_until_listed_after_kill": after_kill_s,
             })
         );
         return Ok(());
@@ -85,7 +91,32 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     );
     println!("the directory has {} MiB resident, and had {} at most", resident >> 20, peak >> 20);
     println!("all disks together have {} MiB in use", used >> 20);
+    println!(
+        "a directory that was ended lists names {after_end_s:.1} s after its start; one that was killed, {after_kill_s:.1} s"
+    );
     Ok(())
+}
+
+/// Seconds from the start of a directory that was ended so until names are listed.
+fn until_listed(
+    cluster: &mut Cluster,
+    shutdown: &Shutdown,
+    end: impl FnOnce(&mut Daemon) -> Result<()>,
+) -> Result<f64> {
+    let admin = cluster.admin_options()?;
+    end(&mut cluster.directory)?;
+    let started = Instant::now();
+    cluster.directory.restart()?;
+    loop {
+        let mut lister = Lister { left: 1, asked: Instant::now(), took: Vec::new(), names: 0 };
+        run_objects(&admin.node, &admin.directory, shutdown, &mut lister)?;
+        if !lister.took.is_empty() {
+            return Ok(started.elapsed().as_secs_f64());
+        }
+        if started.elapsed() > STARTS_WITHIN {
+            bail!("the directory lists no names {STARTS_WITHIN:?} after its start");
+        }
+    }
 }
 
 /// What of all disks is in use once all is in its place.
