@@ -13,7 +13,7 @@ use wire::ClusterStatus;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The first lines say whether anything needs an operator, and what to do. Of a large cluster the tables show 50 bricks, volumes and gateways each,
-first those that need attention; --all shows all. --json always gives all.
+first those that need attention; --all shows all. --check and --json always look at all.
 
 Examples:
   brickwork status
@@ -50,7 +50,7 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
 }
 
 fn show(global: &Global, args: &Args, in_place: bool) -> Result<ClusterStatus> {
-    let status = match args.all || global.json {
+    let status = match args.all || args.check || global.json {
         true => client::status(global)?,
         false => client::summary(global, SHOWN_MAX)?,
     };

@@ -43,7 +43,7 @@ pub fn run_directory(
         core,
         peers,
         machine,
-        DirectoryRole { store, shards, transactions: 0, index_transactions: 0, alarms: Vec::new() },
+        DirectoryRole { shards, store, transactions: 0, index_transactions: 0, alarms: Vec::new() },
         meter,
     )
     .run()
@@ -68,8 +68,9 @@ fn log_refusal(to: NodeId, message: &Message) {
 }
 
 struct DirectoryRole {
-    store: Store,
+    /// Closed before the store, whose lock keeps others from these.
     shards: Shards,
+    store: Store,
     transactions: u64,
     index_transactions: u64,
     /// What is wrong, as the log has it.

@@ -66,11 +66,11 @@ impl StoreFile {
             Err(TryLockError::Error(error)) => return Err(error.to_string()),
         }
         let mark = kind.is_marked().then(|| Mark::of(path));
-        let is_sure = mark.as_ref().is_some_and(|mark| mark.is_sure(&file));
+        let was_closed = mark.as_ref().is_some_and(|mark| mark.is_closed(&file));
         if let Some(mark) = &mark {
-            mark.open(&file).map_err(|error| format!("cannot change its mark: {error}"))?;
+            mark.open().map_err(|error| format!("cannot remove what says that it was closed: {error}"))?;
         }
-        Ok(StoreFile(Arc::new(Opened { file, is_doubtful: AtomicBool::new(!is_sure), mark })))
+        Ok(StoreFile(Arc::new(Opened { file, is_doubtful: AtomicBool::new(!was_closed), mark })))
     }
 
     /// Opens the database in the file. What the kernel may have lost of it is written again first.
@@ -424,10 +424,8 @@ mod tests {
         let (store, written) = written_at_open();
         assert!(written < value.len() as u64 / 2, "{written} bytes were written again");
         assert_eq!(store.contents().unwrap(), pairs(&[("a", &value)]));
-        let mark = path.with_file_name("directory.index-0.redb.mark");
-        let as_of_one_killed = std::fs::read(&mark).unwrap();
         drop(store);
-        std::fs::write(&mark, as_of_one_killed).unwrap();
+        std::fs::remove_file(path.with_file_name("directory.index-0.redb.closed")).unwrap();
         let (_, written) = written_at_open();
         assert!(written >= value.len() as u64, "only {written} bytes were written again");
     }
@@ -438,12 +436,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("directory.index-0.redb");
         drop(Store::open_synced(&path, Kind::Index).unwrap());
-        let said = || std::fs::read_to_string(path.with_file_name("directory.index-0.redb.mark")).unwrap();
-        assert!(said().starts_with("closed "), "{}", said());
+        let mark = path.with_file_name("directory.index-0.redb.closed");
+        assert!(mark.exists());
         let file = StoreFile::open(&path, Kind::Index).unwrap();
         file.noting(Err::<(), _>(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
         drop(file);
-        assert!(said().starts_with("open "), "{}", said());
+        assert!(!mark.exists());
     }
 
     /// A directory starts on a full file system too: nothing that is not there is allocated.

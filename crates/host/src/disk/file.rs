@@ -335,12 +335,6 @@ fn durability_on(magic: libc::__fsword_t) -> Durability {
     }
 }
 
-/// Whether it is a file of a file system on disks of this machine, as far as that is known: after a start of the machine, what is read of it is
-/// on the disk.
-pub(crate) fn is_of_this_machine(file: &File) -> bool {
-    !is_device(file).unwrap_or(true) && matches!(durability_of(file), Ok(Durability::WriteThrough))
-}
-
 fn is_device(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.file_type().is_block_device())
 }

@@ -167,7 +167,10 @@ impl Change {
     /// The questions of this step are sent: after how long they are repeated to who has not answered.
     pub(super) fn next_wait(&mut self) -> Duration {
         let wait = match self.asked_last {
-            Some((step, wait)) if step == self.step => (wait * 2).min(ASK_AGAIN_MAX),
+            // Records are asked for only while their groups are not changing: maybe nobody was asked yet.
+            Some((step, wait)) if step == self.step && step != Step::AskingRecords => {
+                (wait * 2).min(ASK_AGAIN_MAX)
+            }
             _ => ASK_AGAIN,
         };
         self.asked_last = Some((self.step, wait));

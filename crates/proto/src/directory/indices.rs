@@ -101,6 +101,7 @@ pub(super) struct GroupIndex {
     by_change: Places<u64, GroupId>,
     by_member: Places<BrickId, GroupId>,
     by_writer: Places<BrickId, GroupId>,
+    by_outsider: Places<BrickId, GroupId>,
     by_former: Places<BrickId, GroupId>,
     incomplete: BTreeSet<GroupId>,
     joining: BTreeSet<GroupId>,
@@ -129,6 +130,11 @@ impl GroupIndex {
     /// Those in which the brick takes writes, in the view in force or in one to come.
     pub(super) fn of_writer(&self, brick: BrickId) -> impl Iterator<Item = GroupId> + use<'_> {
         self.by_writer.at(&brick)
+    }
+
+    /// Those in which the brick has a place and takes no writes, in the view in force.
+    pub(super) fn of_outsider(&self, brick: BrickId) -> impl Iterator<Item = GroupId> + use<'_> {
+        self.by_outsider.at(&brick)
     }
 
     /// Those in which the brick lost its place to another.
@@ -170,6 +176,10 @@ fn writers(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
     record.active.iter().chain(&record.next).flat_map(|view| view.writing_bricks().map(|(_, brick)| brick))
 }
 
+fn outsiders(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
+    record.active.iter().flat_map(|view| view.members.iter().copied().filter(|brick| !view.is_writer(*brick)))
+}
+
 fn has_joiners(record: &GroupRecord) -> bool {
     record.active.iter().chain(&record.next).any(|view| !view.joining.is_empty())
 }
@@ -186,6 +196,7 @@ impl Index for GroupIndex {
         self.by_change.enter(record.changed, id);
         members(record).for_each(|brick| self.by_member.enter(brick, id));
         writers(record).for_each(|brick| self.by_writer.enter(brick, id));
+        outsiders(record).for_each(|brick| self.by_outsider.enter(brick, id));
         record.former.iter().for_each(|(brick, _)| self.by_former.enter(*brick, id));
         if has_joiners(record) {
             self.joining.insert(id);
@@ -202,6 +213,7 @@ impl Index for GroupIndex {
         self.by_change.take_out(&record.changed, id);
         members(record).for_each(|brick| self.by_member.take_out(&brick, id));
         writers(record).for_each(|brick| self.by_writer.take_out(&brick, id));
+        outsiders(record).for_each(|brick| self.by_outsider.take_out(&brick, id));
         record.former.iter().for_each(|(brick, _)| self.by_former.take_out(brick, id));
         self.joining.remove(&id);
         self.incomplete.remove(&id);

@@ -66,7 +66,7 @@ pub(super) struct Members {
     /// With which group the next look at groups that are not complete begins.
     looks_from: GroupId,
     /// Since when bricks have been catching up, as far as is known since the start.
-    catching_up: BTreeMap<(GroupId, BrickId), Time>,
+    catching_up: BTreeMap<(BrickId, GroupId), Time>,
 }
 
 impl Members {
@@ -99,7 +99,7 @@ impl Members {
                 let next = cluster.latest_view(group);
                 joins.change(&view, next);
                 for (_, brick) in next.into_iter().flat_map(GroupView::joining_bricks) {
-                    self.catching_up.entry((group, brick)).or_insert(now);
+                    self.catching_up.entry((brick, group)).or_insert(now);
                 }
             }
         }
@@ -113,12 +113,15 @@ impl Members {
             Some(last) if some.len() == LOOKS_MAX => GroupId(last.0 + 1),
             _ => GroupId(0),
         };
-        some.into_iter().chain(index.joining()).collect()
+        // A brick that returns does not wait for its groups' turn.
+        let bricks = cluster.records.bricks.keys().filter(|brick| !self.away.contains_key(brick));
+        let waiting = bricks.flat_map(|brick| index.of_outsider(*brick).take(*JOINS.end()));
+        waiting.chain(some).chain(index.joining()).collect()
     }
 
     /// Of those that catch up no more nothing is known, and of no brick that was done with nothing lately.
     fn forget_who_caught_up(&mut self, cluster: &Cluster, now: Time) {
-        self.catching_up.retain(|(group, brick), _| {
+        self.catching_up.retain(|(brick, group), _| {
             cluster.latest_view(*group).is_some_and(|view| view.joining_bricks().any(|(_, of)| of == *brick))
         });
         self.paces.retain(|_, pace| now.since(pace.at) <= PACE_KEPT);
@@ -126,7 +129,7 @@ impl Members {
 
     /// A brick has caught up in a group: whether that took long says in how many it may at a time.
     fn note_caught_up(&mut self, now: Time, group: GroupId, brick: BrickId) {
-        let since = self.catching_up.remove(&(group, brick));
+        let since = self.catching_up.remove(&(brick, group));
         let is_soon = since.is_some_and(|since| now.since(since) <= SOON);
         let pace = self.paces.entry(brick).or_insert(JoinPace { at_once: *JOINS.start(), at: now });
         pace.at_once = if is_soon { (pace.at_once + 1).min(*JOINS.end()) } else { *JOINS.start() };
@@ -135,13 +138,16 @@ impl Members {
 
     /// Whether a brick may begin to catch up in one more group: not beyond its pace, nor where it takes long in as many as it begins with.
     fn may_begin(&self, cluster: &Cluster, now: Time, brick: BrickId, joins: &Joins) -> bool {
-        let count = joins.of(cluster, brick);
+        let count = joins.of(cluster, now, brick);
         if count < *JOINS.start() {
             return true;
         }
-        let of_brick = self.catching_up.iter().filter(|((_, of), _)| *of == brick);
-        self.paces.get(&brick).is_some_and(|pace| count < pace.at_once)
-            && of_brick.filter(|(_, since)| now.since(**since) > SOON).count() < *JOINS.start()
+        let of_brick = self.catching_up.range((brick, GroupId(0))..=(brick, GroupId(u64::MAX)));
+        let late = of_brick.filter(|((_, group), since)| {
+            now.since(**since) > SOON
+                && cluster.latest_view(*group).is_some_and(|view| can_go_on(cluster, now, view))
+        });
+        self.paces.get(&brick).is_some_and(|pace| count < pace.at_once) && late.count() < *JOINS.start()
     }
 
     /// Who is left out for being slow is away like one that is silent: the redundancy that it cost is made good elsewhere
@@ -399,6 +405,9 @@ impl Members {
         (view, joins): (&GroupView, &Joins),
         fx: &mut Vec<DirectoryEffect>,
     ) -> bool {
+        if !can_go_on(cluster, now, view) {
+            return false;
+        }
         let outside = (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot));
         let member = |slot: u8| view.members[usize::from(slot)];
         let may = outside.filter(|slot| self.may_join(cluster, now, (view.group, joins), member(*slot)));
@@ -437,6 +446,9 @@ impl Members {
         (view, joins): (&GroupView, &Joins),
         fx: &mut Vec<DirectoryEffect>,
     ) -> bool {
+        if !can_go_on(cluster, now, view) {
+            return false;
+        }
         let outside = (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot));
         let is_gone = |slot: &u8| self.is_given_up(cluster, now, view.members[usize::from(*slot)]);
         let gone: Vec<u8> = outside.filter(is_gone).collect();
@@ -546,15 +558,16 @@ impl Joins {
         Joins(OnceCell::from(BTreeMap::new()))
     }
 
-    fn of(&self, cluster: &Cluster, brick: BrickId) -> usize {
-        self.0.get_or_init(|| Joins::count(cluster)).get(&brick).copied().unwrap_or(0)
+    fn of(&self, cluster: &Cluster, now: Time, brick: BrickId) -> usize {
+        self.0.get_or_init(|| Joins::count(cluster, now)).get(&brick).copied().unwrap_or(0)
     }
 
-    fn count(cluster: &Cluster) -> BTreeMap<BrickId, usize> {
+    /// Groups that cannot go on before somebody is back do not count: they would keep the others waiting for ever.
+    fn count(cluster: &Cluster, now: Time) -> BTreeMap<BrickId, usize> {
         // Who is to join by a view to come may be none of the view in force.
         let groups = cluster.records.groups.index().joining();
         let views = groups.filter_map(|group| cluster.latest_view(group));
-        let joining = views.flat_map(GroupView::joining_bricks);
+        let joining = views.filter(|view| can_go_on(cluster, now, view)).flat_map(GroupView::joining_bricks);
         joining.fold(BTreeMap::new(), |mut counts, (_, brick)| {
             *counts.entry(brick).or_default() += 1;
             counts
@@ -564,7 +577,10 @@ impl Joins {
     /// Another view of a group follows on this one.
     fn change(&mut self, before: &GroupView, next: Option<&GroupView>) {
         let Some(counts) = self.0.get_mut() else { return };
-        before.joining_bricks().for_each(|(_, brick)| *counts.entry(brick).or_default() -= 1);
+        before.joining_bricks().for_each(|(_, brick)| {
+            let count = counts.entry(brick).or_default();
+            *count = count.saturating_sub(1);
+        });
         let joining = next.into_iter().flat_map(GroupView::joining_bricks);
         joining.for_each(|(_, brick)| *counts.entry(brick).or_default() += 1);
     }
@@ -578,6 +594,11 @@ fn is_empty(cluster: &Cluster, now: Time, brick: BrickId, group: GroupId) -> boo
     cluster.leases.is_alive(now, brick)
         && cluster.status(brick).is_some_and(|status| record.disks == status.disks)
         && run.is_some_and(|run| !run.is_behind && !run.behind.contains(&group))
+}
+
+/// Whether the members that have every acknowledged write are all there: without one of them nobody can join.
+fn can_go_on(cluster: &Cluster, now: Time, view: &GroupView) -> bool {
+    view.current_bricks().all(|(_, brick)| cluster.leases.is_alive(now, brick))
 }
 
 /// Begins the view in which other members join, and counts it as `counter`. Whether there is such a change.

@@ -116,7 +116,7 @@ impl Desk {
     fn summary(&self, now: Time, most: usize) -> ClusterStatus {
         let (unwell, well): (Vec<_>, Vec<_>) = self.brick_entries(now).partition(is_unwell);
         let unwell_bricks = unwell.len() as u32;
-        let bricks: Vec<BrickEntry> = unwell.into_iter().chain(well).take(most).collect();
+        let bricks: Vec<BrickEntry> = unwell.into_iter().chain(well).collect();
         let mut gateways = self.cluster.gateways.status(now);
         let gateways_count = gateways.len() as u32;
         // Those that serve others, and those beside bricks, are what volumes may lack.
@@ -128,7 +128,7 @@ impl Desk {
         let (snapshots, heads): (Vec<_>, Vec<_>) = of_families.partition(|record| record.info.is_snapshot);
         let unwell_volumes = heads.len() as u32;
         // Of blocks that a brick has lost a person is told the volume.
-        let lost = bricks.iter().flat_map(|brick| &brick.status.rot.lost);
+        let lost = bricks.iter().take(most).flat_map(|brick| &brick.status.rot.lost);
         let lost = lost.filter_map(|lost| records.volumes.get(&lost.volume));
         let unwell = heads.into_iter().chain(lost).chain(snapshots);
         let unwell: BTreeMap<VolumeId, &VolumeRecord> =
@@ -146,13 +146,15 @@ impl Desk {
             snapshots: records.volumes.index().snapshots() as u32,
             groups: records.groups.len() as u32,
         };
-        let mut summary = ClusterStatus {
-            bricks,
-            gateways,
-            volumes: shown.map(|record| self.volume_status(now, record)).collect(),
-            counts: Some(counts),
-            ..self.glance(now)
-        };
+        let volumes: Vec<VolumeStatus> = shown.map(|record| self.volume_status(now, record)).collect();
+        // What is said of a volume that waits for bricks depends on how these are.
+        let waits_for: BTreeSet<BrickId> =
+            volumes.iter().flat_map(|volume| volume.waits_for.clone()).collect();
+        let is_waited_for = |brick: &&BrickEntry| waits_for.contains(&brick.id);
+        let others = bricks.iter().filter(|brick| !is_waited_for(brick));
+        let bricks = bricks.iter().filter(is_waited_for).chain(others).take(most).cloned().collect();
+        let mut summary =
+            ClusterStatus { bricks, gateways, volumes, counts: Some(counts), ..self.glance(now) };
         let more = summary.warnings.len().saturating_sub(most);
         if more > 0 {
             summary.warnings.truncate(most);

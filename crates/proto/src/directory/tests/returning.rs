@@ -88,7 +88,7 @@ fn how_fast_it_was_is_forgotten_after_a_while() {
 #[test]
 fn it_is_taken_back_also_where_many_groups_wait_for_another_brick() {
     let mut stage = Stage::new(5);
-    for nonce in 1..=3 {
+    for nonce in 1..=2 {
         stage.volume_named(&format!("v{nonce}"), "raid1x3", 1000, nonce);
     }
     stage.bricks.remove(&BrickId(3));
@@ -103,4 +103,22 @@ fn it_is_taken_back_also_where_many_groups_wait_for_another_brick() {
     let of = |brick| views().filter(|view| view.slot_of(brick).is_some()).count();
     let all: Vec<usize> = (1..=5).map(|brick| of(BrickId(brick))).collect();
     assert!(waiting > LOOKS_MAX, "{waiting}, {all:?}");
+}
+
+/// Nobody can join these before that brick is back.
+#[test]
+fn groups_that_wait_for_a_brick_that_died_meanwhile_hold_up_no_others() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x2", 200);
+    let status = stage.bricks.remove(&BACK).expect("a brick");
+    stage.run(5000);
+    let died = BrickId(3);
+    stage.bricks.remove(&died);
+    stage.bricks.insert(BACK, status);
+    joins(&mut stage, 20, 500);
+    stage.run(2000);
+    let waiting = |view: &wire::GroupView| view.slot_of(died).is_some() && view.slot_of(BACK).is_some();
+    let of_back = || stage.directory.views().filter(|view| view.slot_of(BACK).is_some());
+    assert!(of_back().filter(|view| waiting(view)).count() > 4);
+    assert!(of_back().all(|view| waiting(view) || view.is_current(BACK)));
 }
