@@ -28,84 +28,88 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The widest level that has a domain for each of `width` bricks.
-pub(super) fn spread_level<'a>(
-    paths: impl Iterator<Item = &'a Path<'a>>,
-    levels: usize,
-    width: u8,
-) -> Option<usize> {
-    Crowds::new(paths, levels, width).spread
+/// The failure domains of bricks that are numbered from 0, by numbers: comparing names for each group would take most of a placement's time.
+pub(super) struct Domains {
+    levels: Vec<Level>,
+    /// The widest level that has a domain for each brick of a group.
+    spread: Option<usize>,
+}
+
+/// The domains at one level.
+struct Level {
+    /// The domain of each brick.
+    of: Vec<usize>,
+    /// How many domains there are.
+    count: usize,
+}
+
+impl Domains {
+    /// Of the bricks with these paths, for groups of `width` bricks.
+    pub(super) fn of(paths: &[Path<'_>], levels: usize, width: u8) -> Domains {
+        let level = |level| {
+            let domains: BTreeSet<&[&str]> = paths.iter().map(|path| path.domain(level)).collect();
+            let numbers: BTreeMap<&[&str], usize> = domains.into_iter().zip(0..).collect();
+            Level { of: paths.iter().map(|path| numbers[path.domain(level)]).collect(), count: numbers.len() }
+        };
+        let levels: Vec<Level> = (0..levels).map(level).collect();
+        let spread = levels.iter().position(|level| level.count >= usize::from(width));
+        Domains { levels, spread }
+    }
+
+    /// The widest level that has a domain for each brick of a group.
+    pub(super) fn spread(&self) -> Option<usize> {
+        self.spread
+    }
 }
 
 /// How many bricks were taken of each failure domain.
 pub(super) struct Crowds<'a> {
-    levels: Vec<BTreeMap<Vec<&'a str>, u8>>,
-    /// The widest level with a domain for each slot.
-    spread: Option<usize>,
+    domains: &'a Domains,
+    /// By level and domain.
+    taken: Vec<Vec<u8>>,
 }
 
 impl<'a> Crowds<'a> {
-    /// None is taken yet; `paths` are those of all that may be.
-    pub(super) fn new<'b>(paths: impl Iterator<Item = &'b Path<'a>>, levels: usize, width: u8) -> Crowds<'a>
-    where
-        'a: 'b,
-    {
-        let mut counts: Vec<BTreeMap<Vec<&'a str>, u8>> = vec![BTreeMap::new(); levels];
-        for path in paths {
-            for (level, domains) in counts.iter_mut().enumerate() {
-                domains.entry(path.domain(level).to_vec()).or_insert(0);
-            }
-        }
-        let spread = counts.iter().position(|domains| domains.len() >= usize::from(width));
-        Crowds { levels: counts, spread }
+    /// None is taken yet.
+    pub(super) fn new(domains: &'a Domains) -> Crowds<'a> {
+        let taken = domains.levels.iter().map(|level| vec![0; level.count]).collect();
+        Crowds { domains, taken }
     }
 
     /// How many bricks were taken of this one's domains; what matters most comes first.
-    pub(super) fn around(&self, path: &Path<'a>) -> Vec<u8> {
-        let levels = self.spread.into_iter().chain(0..self.levels.len());
-        levels.map(|level| self.levels[level][path.domain(level)]).collect()
+    pub(super) fn around(&self, brick: usize) -> impl Iterator<Item = u8> + '_ {
+        let levels = self.domains.spread.into_iter().chain(0..self.taken.len());
+        levels.map(move |level| self.taken[level][self.domains.levels[level].of[brick]])
     }
 
-    pub(super) fn take(&mut self, path: &Path<'a>) {
-        for (level, domains) in self.levels.iter_mut().enumerate() {
-            *domains.get_mut(path.domain(level)).expect("every brick's domain is known") += 1;
+    pub(super) fn take(&mut self, brick: usize) {
+        for (level, taken) in self.domains.levels.iter().zip(&mut self.taken) {
+            taken[level.of[brick]] += 1;
         }
     }
 }
 
 /// What a group may take of each failure domain, for bricks that are numbered from 0.
 pub(super) struct Limits {
-    levels: Vec<Level>,
+    domains: Domains,
     width: u8,
-}
-
-struct Level {
-    /// The domain of each brick.
-    of: Vec<usize>,
-    /// Bricks that a group may have in one of them.
-    most: usize,
 }
 
 impl Limits {
     /// Of groups of `width` bricks. In the widest level with a domain for each brick of a group, and below it, a domain has
     /// one of them; in wider ones it has no more than an even spread asks for.
     pub(super) fn new(paths: &[Path<'_>], levels: usize, width: u8) -> Limits {
-        let level = |level| {
-            let domains: BTreeSet<&[&str]> = paths.iter().map(|path| path.domain(level)).collect();
-            let numbers: BTreeMap<&[&str], usize> = domains.into_iter().zip(0..).collect();
-            let of = paths.iter().map(|path| numbers[path.domain(level)]).collect();
-            Level { of, most: usize::from(width).div_ceil(numbers.len().max(1)) }
-        };
-        Limits { levels: (0..levels).map(level).collect(), width }
+        Limits { domains: Domains::of(paths, levels, width), width }
     }
 
     /// Whether a group may have these bricks.
     pub(super) fn allow(&self, members: &[usize]) -> bool {
         debug_assert_eq!(members.len(), usize::from(self.width), "a whole group");
-        self.levels.iter().all(|level| {
+        self.domains.levels.iter().all(|level| {
+            let most = usize::from(self.width).div_ceil(level.count.max(1));
             members.iter().all(|member| {
                 let same = members.iter().filter(|other| level.of[**other] == level.of[*member]).count();
-                same <= level.most
+                same <= most
             })
         })
     }

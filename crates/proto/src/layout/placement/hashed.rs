@@ -1,7 +1,7 @@
 //! The rule `hashed`: each group's bricks are drawn by hashing, so that all who know the bricks agree, and an extent's group is
 //! drawn by jump consistent hashing. Its groups are what random duplicate allocation makes of buckets, for whole extents.
 
-use super::rendezvous::Draw;
+use super::rendezvous::{Draw, Field};
 use super::{Candidate, PlacementError, Rule, Wanted, jump};
 use base::{BrickId, VolumeId};
 
@@ -16,7 +16,8 @@ impl Rule for Hashed {
         candidates: &[Candidate],
         domains: &[&str],
     ) -> Result<Vec<Vec<BrickId>>, PlacementError> {
-        (0..groups).map(|group| choose(family, group, width, candidates, domains)).collect()
+        let field = Field::of(width, candidates, domains);
+        (0..groups).map(|group| draw(&field, family, group, width)).collect()
     }
 
     fn group_of(&self, family: VolumeId, extent: u64, groups: usize) -> usize {
@@ -25,19 +26,17 @@ impl Rule for Hashed {
 }
 
 /// The bricks of one group. It depends on no other group.
-fn choose(
+fn draw(
+    field: &Field<'_>,
     volume: VolumeId,
     group_index: u32,
     width: u8,
-    candidates: &[Candidate],
-    domains: &[&str],
 ) -> Result<Vec<BrickId>, PlacementError> {
-    let draw = Draw::new((volume, group_index), width, candidates, domains);
-    let available = draw.left();
+    let available = field.len();
     if available < usize::from(width) {
         return Err(PlacementError::TooFewBricks { volume, group_index, width, available });
     }
-    Ok(draw.take(usize::from(width)).collect())
+    Ok(Draw::new((volume, group_index), field).take(usize::from(width)).collect())
 }
 
 #[cfg(test)]
@@ -46,6 +45,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    fn choose(
+        volume: VolumeId,
+        group_index: u32,
+        width: u8,
+        candidates: &[Candidate],
+        domains: &[&str],
+    ) -> Result<Vec<BrickId>, PlacementError> {
+        draw(&Field::of(width, candidates, domains), volume, group_index, width)
+    }
 
     fn set(chosen: Result<Vec<BrickId>, PlacementError>) -> BTreeSet<BrickId> {
         let chosen = chosen.expect("enough bricks");

@@ -4,7 +4,7 @@
 //! Schomaker, "Weighted Distributed Hash Tables", 2005): each brick has a score `-weight / ln(hash)` for each group,
 //! and the highest scores win, among those in the least crowded failure domains.
 
-use super::domains::{Crowds, Path};
+use super::domains::{Crowds, Domains, Path};
 use super::{Candidate, mix};
 use base::{BrickId, VolumeId};
 
@@ -29,57 +29,65 @@ pub fn substitute(
             false => candidate.clone(),
         })
         .collect();
-    let mut draw = Draw::new((volume, group_index), stay.len() as u8 + 1, &all, domains);
+    let field = Field::of(stay.len() as u8 + 1, &all, domains);
+    let mut draw = Draw::new((volume, group_index), &field);
     stay.iter().for_each(|member| draw.enter(*member));
     draw.next()
+}
+
+/// Those that take part in the draws of a volume's groups: what is the same for all of these.
+pub(super) struct Field<'a> {
+    able: Vec<&'a Candidate>,
+    domains: Domains,
+}
+
+impl<'a> Field<'a> {
+    /// For groups of so many bricks. All candidates with a weight take part.
+    pub(super) fn of(width: u8, candidates: &'a [Candidate], domains: &[&str]) -> Field<'a> {
+        let able: Vec<&Candidate> = candidates.iter().filter(|candidate| candidate.weight > 0).collect();
+        let paths: Vec<Path<'_>> = able.iter().map(|candidate| Path::of(candidate, domains)).collect();
+        Field { domains: Domains::of(&paths, domains.len(), width), able }
+    }
+
+    /// How many take part.
+    pub(super) fn len(&self) -> usize {
+        self.able.len()
+    }
 }
 
 /// The draw of bricks for one group.
 pub(super) struct Draw<'a> {
     /// Those that are not taken, the highest score first.
-    contenders: Vec<Contender<'a>>,
+    contenders: Vec<Contender>,
     crowds: Crowds<'a>,
 }
 
-struct Contender<'a> {
+struct Contender {
     id: BrickId,
     score: f64,
-    path: Path<'a>,
+    /// Its number in the field.
+    number: usize,
 }
 
 impl<'a> Draw<'a> {
-    /// For a group of a volume, of so many bricks. All candidates with a weight take part.
-    pub(super) fn new(
-        (volume, group_index): (VolumeId, u32),
-        width: u8,
-        candidates: &'a [Candidate],
-        domains: &[&str],
-    ) -> Draw<'a> {
+    /// For a group of a volume.
+    pub(super) fn new((volume, group_index): (VolumeId, u32), field: &'a Field<'_>) -> Draw<'a> {
         let group = mix(mix(volume.0) ^ u64::from(group_index));
-        let mut contenders: Vec<Contender<'a>> = candidates
-            .iter()
-            .filter(|candidate| candidate.weight > 0)
-            .map(|candidate| Contender {
-                id: candidate.id,
-                score: score(mix(group ^ u64::from(candidate.id.0)), candidate.weight),
-                path: Path::of(candidate, domains),
-            })
-            .collect();
-        contenders.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
-        let crowds = Crowds::new(contenders.iter().map(|of| &of.path), domains.len(), width);
-        Draw { contenders, crowds }
-    }
-
-    /// How many may still be drawn.
-    pub(super) fn left(&self) -> usize {
-        self.contenders.len()
+        let contender = |(number, candidate): (usize, &&Candidate)| Contender {
+            id: candidate.id,
+            score: score(mix(group ^ u64::from(candidate.id.0)), candidate.weight),
+            number,
+        };
+        let mut contenders: Vec<Contender> = field.able.iter().enumerate().map(contender).collect();
+        contenders.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
+        Draw { contenders, crowds: Crowds::new(&field.domains) }
     }
 
     /// A brick is in the group without being drawn.
     fn enter(&mut self, brick: BrickId) {
         if let Some(at) = self.contenders.iter().position(|contender| contender.id == brick) {
             let taken = self.contenders.remove(at);
-            self.crowds.take(&taken.path);
+            self.crowds.take(taken.number);
         }
     }
 }
@@ -90,10 +98,10 @@ impl Iterator for Draw<'_> {
     /// The brick with the highest score among those in the least crowded domains.
     fn next(&mut self) -> Option<BrickId> {
         // The first of several equals, which is the one with the highest score.
-        let at = |at: &usize| self.crowds.around(&self.contenders[*at].path);
-        let best = (0..self.contenders.len()).min_by_key(at)?;
+        let around = |at: &usize| self.crowds.around(self.contenders[*at].number);
+        let best = (0..self.contenders.len()).min_by(|a, b| around(a).cmp(around(b)))?;
         let best = self.contenders.remove(best);
-        self.crowds.take(&best.path);
+        self.crowds.take(best.number);
         Some(best.id)
     }
 }

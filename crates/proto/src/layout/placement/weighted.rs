@@ -12,7 +12,7 @@
 //! The bricks of a failure domain lie side by side, and a stretch that holds `x` distances is picked `x` times, rounded up or
 //! down: a domain's bound on its share is a bound in each group.
 
-use super::domains::{Path, spread_level};
+use super::domains::{Domains, Path};
 use super::{Candidate, PlacementError, Rule, Wanted, able, jump, mix};
 use base::{BrickId, VolumeId};
 use std::collections::BTreeMap;
@@ -32,7 +32,8 @@ impl Rule for Weighted {
     ) -> Result<Vec<Vec<BrickId>>, PlacementError> {
         let able = able(wanted, candidates)?.into_iter();
         let bricks: Vec<Leaf<'_>> = able.map(|brick| Leaf::new(brick, domains)).collect();
-        let spread = spread_level(bricks.iter().map(|leaf| &leaf.path), domains.len(), wanted.width);
+        let paths: Vec<Path<'_>> = bricks.iter().map(|leaf| leaf.path.clone()).collect();
+        let spread = Domains::of(&paths, domains.len(), wanted.width).spread();
         let mut tree = Node::tree(bricks, 0, spread);
         let (places, key) = (u64::from(wanted.groups) * u64::from(wanted.width), mix(wanted.family.0));
         tree.share(places * UNIT, u64::from(wanted.groups) * UNIT);
