@@ -25,7 +25,7 @@ pub struct Args {
     /// Exit with 1 when anything needs an operator
     #[arg(long)]
     check: bool,
-    /// Show all bricks, volumes and gateways, and not 50 of each at most
+    /// Show all bricks, gateways and volumes; without it, at most 50 of each
     #[arg(long)]
     all: bool,
     /// Show it anew every two seconds, until Ctrl-C
