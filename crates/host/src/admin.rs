@@ -60,7 +60,7 @@ impl Call {
             self.peers.read_on(now, &mut |event| inbox.push(event));
             self.peers.tick(now, &mut |event| inbox.push(event));
             for event in inbox.drain(..) {
-                if let Some(result) = self.take(event) {
+                if let Some(result) = self.take(now, event) {
                     return Ok(result?);
                 }
             }
@@ -81,9 +81,10 @@ impl Call {
         Ok(())
     }
 
-    fn take(&mut self, event: PeerEvent) -> Option<Result<AdminReply, wire::AdminError>> {
+    fn take(&mut self, now: Time, event: PeerEvent) -> Option<Result<AdminReply, wire::AdminError>> {
         match event {
-            PeerEvent::Up(_) => self.ask_at = self.clock.now(),
+            // By the time of this turn, in which it is asked: by a later one it would be with the next.
+            PeerEvent::Up(_) => self.ask_at = now,
             PeerEvent::Packet { packet, .. } => match packet.message {
                 Message::AdminDone { operation, result } if operation == self.operation => {
                     return Some(result);
