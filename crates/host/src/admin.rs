@@ -19,21 +19,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// # Errors
 /// [`HostError::Admin`] when the directory refuses; [`HostError::Timeout`] when it does not answer.
 pub fn admin_call(options: &AdminOptions, request: AdminRequest) -> Result<AdminReply, HostError> {
-    let poll = Poll::new().map_err(crate::error::system("epoll"))?;
-    let me = NodeId::Client(identity::of_command(&options.node.security, draw_id())?);
-    let peers = Peers::new(me, options.node.cluster, &options.node.security, poll.registry(), draw_id())?;
-    let clock = Clock::start();
-    let start = clock.now();
-    let call = Call {
-        poll,
-        peers,
-        clock,
-        operation: draw_id(),
-        request,
-        ask_at: start,
-        until: start + options.timeout,
-    };
-    call.run(options)
+    Call::new(options, request)?.run(options)
 }
 
 struct Call {
@@ -47,6 +33,16 @@ struct Call {
 }
 
 impl Call {
+    fn new(options: &AdminOptions, request: AdminRequest) -> Result<Call, HostError> {
+        let poll = Poll::new().map_err(crate::error::system("epoll"))?;
+        let me = NodeId::Client(identity::of_command(&options.node.security, draw_id())?);
+        let peers = Peers::new(me, options.node.cluster, &options.node.security, poll.registry(), draw_id())?;
+        let clock = Clock::start();
+        let start = clock.now();
+        let (operation, until) = (draw_id(), start + options.timeout);
+        Ok(Call { poll, peers, clock, operation, request, ask_at: start, until })
+    }
+
     fn run(mut self, options: &AdminOptions) -> Result<AdminReply, HostError> {
         let address: Address = options.directory.parse()?;
         let (mut events, mut inbox) = (Events::with_capacity(16), Vec::new());
@@ -106,5 +102,25 @@ impl Call {
         let hint =
             self.peers.last_failure(NodeId::Directory).map_or_else(String::new, |why| format!(": {why}"));
         HostError::Timeout { address: options.directory.clone(), seconds: options.timeout.as_secs(), hint }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NodeOptions, Security};
+    use base::ClusterId;
+
+    /// The moment was read after the turn's own: each command waited for the next timer.
+    #[test]
+    fn it_is_asked_in_the_turn_in_which_the_connection_stands() {
+        let node = NodeOptions { cluster: ClusterId([4; 16]), security: Security::Plain, metrics: None };
+        let timeout = Duration::from_secs(1);
+        let options = AdminOptions { node, directory: "127.0.0.1:1".to_owned(), timeout };
+        let mut call = Call::new(&options, AdminRequest::STATUS).unwrap();
+        let now = call.clock.now();
+        call.ask_at = now + AGAIN;
+        assert_eq!(call.take(now, PeerEvent::Up(NodeId::Directory)), None);
+        assert!(now >= call.ask_at);
     }
 }

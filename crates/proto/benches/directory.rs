@@ -132,15 +132,7 @@ fn one_large(bricks: u32, volumes: u64) {
     let before = resident_mib();
     let mut bench = Bench::new(bricks);
     bench.store = Some(BTreeMap::new());
-    (0..volumes).for_each(|volume| bench.create_named(&format!("v{volume}"), GROUPS_OF_MANY, 100 + volume));
-    bench.pass(10);
-    let more = bench.ms(|bench| {
-        (0..100).for_each(|volume| {
-            bench.create_named(&format!("w{volume}"), GROUPS_OF_MANY, 100 + volumes + volume)
-        });
-    });
-    bench.pass(10);
-    let idle = bench.ms(|bench| bench.pass(10));
+    let (more, idle) = bench.fill(volumes);
     let answer = bench.heartbeat_answer(true);
     let part = |part| AdminRequest::Status { part };
     let summary = bench.ms(|bench| drop(bench.ask(part(StatusPart::Summary { most: 50 }))));
@@ -166,15 +158,7 @@ fn resident_mib() -> u64 {
 /// What a cluster of so many volumes costs.
 fn many(volumes: u64) {
     let mut bench = Bench::new(BRICKS_OF_MANY);
-    (0..volumes).for_each(|volume| bench.create_named(&format!("v{volume}"), GROUPS_OF_MANY, 100 + volume));
-    bench.pass(10);
-    let more = bench.ms(|bench| {
-        (0..100).for_each(|volume| {
-            bench.create_named(&format!("w{volume}"), GROUPS_OF_MANY, 100 + volumes + volume)
-        });
-    });
-    bench.pass(10);
-    let idle = bench.ms(|bench| bench.pass(10));
+    let (more, idle) = bench.fill(volumes);
     let status = bench.ms(|bench| drop(bench.ask(AdminRequest::STATUS)));
     let death = bench.ms(Bench::kill);
     println!("{volumes:>8}{more:>14.1}{idle:>14.1}{status:>14.1}{death:>14.1}");
@@ -263,6 +247,19 @@ impl Bench {
         self.spent = Duration::ZERO;
         work(self);
         self.spent.as_secs_f64() * 1000.0
+    }
+
+    /// Makes so many volumes. What 100 more take, and then a second without events.
+    fn fill(&mut self, volumes: u64) -> (f64, f64) {
+        self.create_many(0..volumes);
+        self.pass(10);
+        let more = self.ms(|bench| bench.create_many(volumes..volumes + 100));
+        self.pass(10);
+        (more, self.ms(|bench| bench.pass(10)))
+    }
+
+    fn create_many(&mut self, volumes: core::ops::Range<u64>) {
+        volumes.for_each(|volume| self.create_named(&format!("v{volume}"), GROUPS_OF_MANY, 100 + volume));
     }
 
     fn create(&mut self, groups: u32) {

@@ -13,7 +13,7 @@ use wire::ClusterStatus;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The first lines say whether anything needs an operator, and what to do. Of a large cluster the tables show 50 bricks, volumes and gateways each,
-first those that need attention; --all shows all. --check and --json always look at all.
+those that do not serve first, then others that need attention; --all shows all. --check and --json always look at all.
 
 Examples:
   brickwork status

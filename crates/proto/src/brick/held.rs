@@ -7,14 +7,20 @@ use std::collections::BTreeSet;
 use wire::Message;
 
 /// How far the brick is with what it says.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Held {
+    /// So many families are named at a time.
+    at_once: usize,
     /// Of the question under way: its number, and the first id that it may name.
     asked: Option<(u64, VolumeId)>,
     questions: u64,
 }
 
 impl Held {
+    pub(super) fn new(at_once: usize) -> Held {
+        Held { at_once, asked: None, questions: 0 }
+    }
+
     /// It says all that it knows, from the beginning.
     pub(super) fn begin(&mut self) {
         self.ask_from(VolumeId(0));
@@ -31,7 +37,7 @@ impl Brick {
     pub(super) fn tell_held(&mut self, fx: &mut Vec<BrickEffect>) {
         let Some((operation, first)) = self.held.asked else { return };
         let mut families: BTreeSet<VolumeId> = self.volumes_held().filter(|id| *id >= first).collect();
-        if let Some(next) = families.iter().nth(self.held_at_once).copied() {
+        if let Some(next) = families.iter().nth(self.held.at_once).copied() {
             families.split_off(&next);
         }
         if families.is_empty() {

@@ -181,9 +181,8 @@ pub struct Brick {
     maintenance: Maintenance,
     restores: Restores,
     held: Held,
-    /// So many families it names at a time.
+    /// So many bytes of what it knows it says at a time.
     page_bytes: usize,
-    held_at_once: usize,
     listings: BTreeMap<u64, Listing>,
     listings_begun: u64,
     counters: Counters,
@@ -219,9 +218,8 @@ impl Brick {
                 now,
             ),
             restores: Restores::new(config.run),
-            held: Held::default(),
+            held: Held::new(config.held_at_once),
             page_bytes: config.page_bytes,
-            held_at_once: config.held_at_once,
             listings: BTreeMap::new(),
             listings_begun: 0,
             groups: Groups::recover(config.id, notes),
@@ -418,8 +416,11 @@ impl Brick {
                 service,
                 sight,
             } => {
-                // Whether a view is in force no disk is asked.
-                let service = if content || stamps { self.at_disk_of(span, service) } else { service };
+                let service = match content || stamps {
+                    true => self.at_disk_of(span, service),
+                    // Whether a view is in force no disk is asked.
+                    false => self.sharing.hear(service),
+                };
                 let read = ReadRequest {
                     from,
                     operation,

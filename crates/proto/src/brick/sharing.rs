@@ -29,6 +29,13 @@ impl Sharing {
         Service { delay: u32::try_from(delay).unwrap_or(u32::MAX), ..service }
     }
 
+    /// A question came that no disk is asked: what it says of its stream counts, and nothing is charged.
+    pub(super) fn hear(&mut self, service: Service) -> Service {
+        let Some(between) = &mut self.between else { return service };
+        between.served(service.stream, ELSEWHERE, u64::from(service.delay));
+        Service { delay: 0, ..service }
+    }
+
     /// A stream was served elsewhere: what a disk is to hear of that, and of the other disks.
     pub(super) fn elsewhere(&mut self, service: Service, disk: usize) -> Service {
         let Some(between) = &mut self.between else { return service };
@@ -58,6 +65,8 @@ mod tests {
         two.unserved(StreamId(7), 1, 1);
         assert_eq!(two.arrive(service(0), 0, 1), service(0));
         assert_eq!((two.elsewhere(service(4), 0), two.elsewhere(service(4), 1)), (service(4), service(5)));
+        assert_eq!(two.hear(service(20)), service(0));
+        assert_eq!((two.elsewhere(service(0), 0), two.elsewhere(service(0), 1)), (service(20), service(20)));
         let mut one = Sharing::new(1, Cost::BYTES);
         assert_eq!(one.arrive(service(9), 0, 1), service(9));
     }

@@ -749,6 +749,35 @@ fn a_view_that_begins_costs_the_same_however_many_groups_there_are() {
     assert_eq!((first, begin(400)), (1, 1));
 }
 
+/// It was charged as a block read from one disk, so that the other disk served the stream later.
+#[test]
+fn the_question_whether_a_view_is_in_force_is_charged_to_no_disk() {
+    let mut bench = Bench::new(2, Vec::new());
+    bench.tell(Message::Activate { view: view(1, 3), commits: Vec::new(), aborts: Vec::new(), bare: None });
+    bench.answer_all();
+    let service = wire::Service { stream: base::StreamId(7), delay: 0 };
+    // What each disk is told of the other one.
+    let mut told = |lba: u64, content: bool| {
+        bench.ask(Message::Read {
+            operation: 2 * lba + u64::from(content),
+            group: GROUP,
+            view: ViewNumber(1),
+            span: Span { volume: VOLUME, lba, count: 1 },
+            width: 1,
+            stamps: false,
+            content,
+            contest: None,
+            service,
+            sight: wire::Sight::Decided,
+        });
+        [0, 1].map(|disk| bench.brick.sharing.elsewhere(service, disk).delay).iter().sum::<u32>()
+    };
+    // Until the stream is known at both disks.
+    let both = (0..64).find(|column| told(column << 12, true) > 0).expect("there are two disks");
+    assert_eq!(told(both << 12, false), 0);
+    assert!(told(both << 12, true) > 0, "a block of content is told to the other disk");
+}
+
 #[test]
 fn what_a_brick_says_in_pages_is_all_that_it_says_at_once() {
     let mut bench = Bench::new(1, Vec::new());
@@ -791,7 +820,7 @@ fn what_a_brick_says_in_pages_is_all_that_it_says_at_once() {
 #[test]
 fn a_brick_names_its_families_a_page_at_a_time_until_it_has_heard_of_all() {
     let mut bench = Bench::new(1, Vec::new());
-    bench.brick.held_at_once = 2;
+    bench.brick.held = super::held::Held::new(2);
     let family = |id: u64| {
         let info = wire::VolumeInfo::new(VolumeId(id), format!("v{id}"), 1 << 30, "raid1x3");
         wire::Family { number: 1, volumes: vec![info], groups: vec![GroupId(100 + id)] }

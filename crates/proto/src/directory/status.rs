@@ -123,10 +123,12 @@ impl Desk {
         gateways.sort_by_key(|gateway| (gateway.beside.is_none(), gateway.address.is_empty(), gateway.id));
         gateways.truncate(most);
         let (records, families) = (&self.cluster.records, self.unwell_families(now));
-        let of_families = families.iter().flat_map(|family| records.volumes_of(*family));
+        let of_families = families.keys().flat_map(|family| records.volumes_of(*family));
         // A snapshot is as its volume is.
-        let (snapshots, heads): (Vec<_>, Vec<_>) = of_families.partition(|record| record.info.is_snapshot);
+        let (snapshots, mut heads): (Vec<_>, Vec<_>) =
+            of_families.partition(|record| record.info.is_snapshot);
         let unwell_volumes = heads.len() as u32;
+        heads.sort_by_key(|record| !families[&record.info.family]);
         // Of blocks that a brick has lost a person is told the volume.
         let lost = bricks.iter().take(most).flat_map(|brick| &brick.status.rot.lost);
         let lost = lost.filter_map(|lost| records.volumes.get(&lost.volume));
@@ -163,8 +165,8 @@ impl Desk {
         summary
     }
 
-    /// The families of which groups lack redundancy, do not serve, or have lost blocks.
-    fn unwell_families(&self, now: Time) -> BTreeSet<VolumeId> {
+    /// The families of which groups lack redundancy, do not serve, or have lost blocks: each, and whether it is one of the latter two.
+    fn unwell_families(&self, now: Time) -> BTreeMap<VolumeId, bool> {
         let records = &self.cluster.records;
         let bare = records.bare.iter().filter(|(_, slots)| !slots.is_empty()).map(|(group, _)| *group);
         let away = records.bricks.iter().flat_map(|(brick, record)| {
@@ -174,8 +176,14 @@ impl Desk {
         });
         let dead =
             away.filter(|group| self.cluster.active(*group).is_some_and(|view| self.is_dead(now, view)));
-        let groups = records.groups.index().incomplete().chain(self.views.changing()).chain(bare).chain(dead);
-        groups.filter_map(|group| records.groups.get(&group)).map(|record| record.volume).collect()
+        let worse = self.views.changing().chain(bare).chain(dead).map(|group| (group, true));
+        let incomplete = records.groups.index().incomplete().map(|group| (group, false));
+        let mut families = BTreeMap::new();
+        for (group, is_worse) in worse.chain(incomplete) {
+            let Some(record) = records.groups.get(&group) else { continue };
+            *families.entry(record.volume).or_default() |= is_worse;
+        }
+        families
     }
 
     fn brick_entries(&self, now: Time) -> impl Iterator<Item = BrickEntry> {

@@ -128,6 +128,9 @@ fn the_summary_counts_all_and_shows_first_what_is_not_well() {
         assert_eq!(small.counts, Some(counts(&all)), "after {step} steps");
         let unwell = counts(&all).unwell_volumes;
         assert!(small.volumes.iter().all(|volume| !volume.volume.is_snapshot));
+        let worst = all.volumes.iter().filter(|volume| volume.unavailable > 0).count().min(2);
+        let shown = small.volumes.iter().filter(|volume| volume.unavailable > 0).count();
+        assert_eq!(shown, worst, "after {step} steps");
         let are_unwell = small.volumes.iter().all(|volume| volume.degraded + volume.unavailable > 0);
         assert!(unwell == 0 || are_unwell, "after {step} steps");
         if !all.bricks[2].alive {
