@@ -297,6 +297,21 @@ impl Cluster {
         !self.lags(brick) && !self.has_other_disks(brick)
     }
 
+    /// The bricks that [lack](Self::lacks) something; usually none.
+    pub(super) fn lacking(&self) -> BTreeSet<BrickId> {
+        let bricks = self.records.bricks.iter();
+        let lacking =
+            bricks.filter(|(brick, record)| !record.lost.is_empty() || !self.knows_what_is_lost(**brick));
+        lacking.map(|(brick, _)| *brick).collect()
+    }
+
+    /// Whether the brick has lost its blocks of the group, and a view that says otherwise has yet to be replaced: or lost some, and it is not
+    /// entered yet which.
+    pub(super) fn lacks(&self, brick: BrickId, group: GroupId) -> bool {
+        !self.knows_what_is_lost(brick)
+            || self.records.bricks.get(&brick).is_some_and(|record| record.lost.contains(&group))
+    }
+
     /// Whether the brick came with other disks than it is known with, and it is not entered yet as having lost its blocks.
     fn has_other_disks(&self, brick: BrickId) -> bool {
         let disks = self.status(brick).map_or(&[][..], |status| &status.disks);

@@ -31,10 +31,12 @@ struct Memberships {
     to_come: BTreeMap<BrickId, u32>,
     stale: BTreeMap<BrickId, u32>,
     joining: BTreeMap<BrickId, u32>,
+    /// Those in which it lost blocks that nobody else has.
+    bare: BTreeMap<BrickId, Vec<GroupId>>,
 }
 
 impl Memberships {
-    fn of(cluster: &Cluster) -> Memberships {
+    fn of(cluster: &Cluster, lacking: &BTreeSet<BrickId>) -> Memberships {
         let mut memberships = Memberships::default();
         let count = |of: &mut BTreeMap<BrickId, u32>, brick| *of.entry(brick).or_default() += 1;
         let groups = &cluster.records.groups;
@@ -54,6 +56,18 @@ impl Memberships {
                 }
             }
         }
+        for brick in lacking {
+            let views = cluster.groups_of(*brick).filter_map(|group| cluster.active(group));
+            views
+                .filter(|view| view.is_current(*brick) && cluster.lacks(*brick, view.group))
+                .for_each(|_| count(&mut memberships.stale, *brick));
+        }
+        for (group, slots) in &cluster.records.bare {
+            let members = cluster.active(*group).map_or(&[][..], |view| &view.members);
+            for slot in slots.iter().filter(|slot| usize::from(*slot) < members.len()) {
+                memberships.bare.entry(members[usize::from(slot)]).or_default().push(*group);
+            }
+        }
         memberships
     }
 }
@@ -61,13 +75,14 @@ impl Memberships {
 impl Desk {
     /// What an operator sees, or a part of it.
     pub(super) fn cluster_status(&self, now: Time, part: StatusPart) -> ClusterStatus {
+        let lacking = self.cluster.lacking();
         let volumes = |from| {
             let records = self.cluster.records.volumes.range(from..);
-            records.map(|(_, record)| self.volume_status(now, record))
+            records.map(|(_, record)| self.volume_status(now, record, &lacking))
         };
         match part {
             StatusPart::All => ClusterStatus {
-                bricks: self.brick_entries(now).collect(),
+                bricks: self.brick_entries(now, &lacking).collect(),
                 gateways: self.cluster.gateways.status(now),
                 volumes: volumes(VolumeId(0)).collect(),
                 ..self.glance(now)
@@ -76,7 +91,10 @@ impl Desk {
                 let record = volume.and_then(|volume| self.cluster.records.volumes.get(&volume));
                 ClusterStatus {
                     gateways: self.cluster.gateways.status(now),
-                    volumes: record.map(|record| self.volume_status(now, record)).into_iter().collect(),
+                    volumes: record
+                        .map(|record| self.volume_status(now, record, &lacking))
+                        .into_iter()
+                        .collect(),
                     ..ClusterStatus::default()
                 }
             }
@@ -88,7 +106,7 @@ impl Desk {
                 let next = behind.map(|(next, _)| *next);
                 match first {
                     VolumeId(0) => ClusterStatus {
-                        bricks: self.brick_entries(now).collect(),
+                        bricks: self.brick_entries(now, &lacking).collect(),
                         gateways: self.cluster.gateways.status(now),
                         volumes: page,
                         next,
@@ -97,7 +115,7 @@ impl Desk {
                     _ => ClusterStatus { volumes: page, next, ..ClusterStatus::default() },
                 }
             }
-            StatusPart::Summary { most } => self.summary(now, most as usize),
+            StatusPart::Summary { most } => self.summary(now, most as usize, &lacking),
         }
     }
 
@@ -113,8 +131,8 @@ impl Desk {
     }
 
     /// Costs what is not well, the number of bricks and gateways, and `most`; not the number of volumes and groups.
-    fn summary(&self, now: Time, most: usize) -> ClusterStatus {
-        let (unwell, well): (Vec<_>, Vec<_>) = self.brick_entries(now).partition(is_unwell);
+    fn summary(&self, now: Time, most: usize, lacking: &BTreeSet<BrickId>) -> ClusterStatus {
+        let (unwell, well): (Vec<_>, Vec<_>) = self.brick_entries(now, lacking).partition(is_unwell);
         let unwell_bricks = unwell.len() as u32;
         let bricks: Vec<BrickEntry> = unwell.into_iter().chain(well).collect();
         let mut gateways = self.cluster.gateways.status(now);
@@ -122,7 +140,7 @@ impl Desk {
         // Those that serve others, and those beside bricks, are what volumes may lack.
         gateways.sort_by_key(|gateway| (gateway.beside.is_none(), gateway.address.is_empty(), gateway.id));
         gateways.truncate(most);
-        let (records, families) = (&self.cluster.records, self.unwell_families(now));
+        let (records, families) = (&self.cluster.records, self.unwell_families(now, lacking));
         let of_families = families.keys().flat_map(|family| records.volumes_of(*family));
         // A snapshot is as its volume is.
         let (snapshots, mut heads): (Vec<_>, Vec<_>) =
@@ -148,7 +166,8 @@ impl Desk {
             snapshots: records.volumes.index().snapshots() as u32,
             groups: records.groups.len() as u32,
         };
-        let volumes: Vec<VolumeStatus> = shown.map(|record| self.volume_status(now, record)).collect();
+        let volumes: Vec<VolumeStatus> =
+            shown.map(|record| self.volume_status(now, record, lacking)).collect();
         // What is said of a volume that waits for bricks depends on how these are.
         let waits_for: BTreeSet<BrickId> =
             volumes.iter().flat_map(|volume| volume.waits_for.clone()).collect();
@@ -166,18 +185,19 @@ impl Desk {
     }
 
     /// The families of which groups lack redundancy, do not serve, or have lost blocks: each, and whether it is one of the latter two.
-    fn unwell_families(&self, now: Time) -> BTreeMap<VolumeId, bool> {
+    fn unwell_families(&self, now: Time, lacking: &BTreeSet<BrickId>) -> BTreeMap<VolumeId, bool> {
         let records = &self.cluster.records;
         let bare = records.bare.iter().filter(|(_, slots)| !slots.is_empty()).map(|(group, _)| *group);
-        let away = records.bricks.iter().flat_map(|(brick, record)| {
-            let is_away = !self.cluster.leases.is_alive(now, *brick);
-            let groups = is_away.then(|| self.cluster.groups_of(*brick)).into_iter().flatten();
-            groups.chain(record.lost.iter().copied())
-        });
-        let dead =
-            away.filter(|group| self.cluster.active(*group).is_some_and(|view| self.is_dead(now, view)));
+        let away = records.bricks.keys().filter(|brick| !self.cluster.leases.is_alive(now, **brick));
+        let away = away.chain(lacking).flat_map(|brick| self.cluster.groups_of(*brick));
+        let dead = away
+            .filter(|group| self.cluster.active(*group).is_some_and(|view| self.is_dead(now, view, lacking)));
         let worse = self.views.changing().chain(bare).chain(dead).map(|group| (group, true));
-        let incomplete = records.groups.index().incomplete().map(|group| (group, false));
+        let lacked =
+            lacking.iter().flat_map(|brick| self.cluster.groups_of(*brick).map(|group| (*brick, group)));
+        let lacked =
+            lacked.filter(|(brick, group)| self.cluster.lacks(*brick, *group)).map(|(_, group)| group);
+        let incomplete = records.groups.index().incomplete().chain(lacked).map(|group| (group, false));
         let mut families = BTreeMap::new();
         for (group, is_worse) in worse.chain(incomplete) {
             let Some(record) = records.groups.get(&group) else { continue };
@@ -186,8 +206,12 @@ impl Desk {
         families
     }
 
-    fn brick_entries(&self, now: Time) -> impl Iterator<Item = BrickEntry> {
-        let memberships = Memberships::of(&self.cluster);
+    fn brick_entries(
+        &self,
+        now: Time,
+        lacking: &BTreeSet<BrickId>,
+    ) -> impl Iterator<Item = BrickEntry> + use<'_> {
+        let memberships = Memberships::of(&self.cluster, lacking);
         self.cluster.records.bricks.keys().map(move |brick| self.brick_entry(now, *brick, &memberships))
     }
 
@@ -198,6 +222,8 @@ impl Desk {
             status.address.clone_from(&record.address);
             status.labels.clone_from(&record.labels);
         }
+        // Who lost what is the directory's to know: a brick says so only with its next heartbeat.
+        status.groups.bare = memberships.bare.get(&id).cloned().unwrap_or_default();
         let of = |counts: &BTreeMap<BrickId, u32>| counts.get(&id).copied().unwrap_or_default();
         let groups = self.cluster.records.groups.index().count_of_member(id) as u32;
         BrickEntry {
@@ -214,14 +240,11 @@ impl Desk {
     }
 
     /// Whether a group lost too many at once for a view to be made: it is not changing, and serves nobody.
-    fn is_dead(&self, now: Time, view: &GroupView) -> bool {
+    fn is_dead(&self, now: Time, view: &GroupView, lacking: &BTreeSet<BrickId>) -> bool {
         let tolerates =
             self.cluster.geometry(view.volume).map_or(0, |geometry| geometry.layout().tolerates());
         // Who lost the group's blocks, and has yet to be left out, serves nothing of it.
-        let lacks = |brick: &BrickId| {
-            let record = self.cluster.records.bricks.get(brick);
-            record.is_some_and(|record| record.lost.contains(&view.group))
-        };
+        let lacks = |brick: &BrickId| lacking.contains(brick) && self.cluster.lacks(*brick, view.group);
         let serves = |slot: &u8| {
             let brick = view.members[usize::from(*slot)];
             self.cluster.leases.is_alive(now, brick) && !lacks(&brick)
@@ -230,18 +253,27 @@ impl Desk {
         view.members.len() as u8 - serving > tolerates
     }
 
-    fn volume_status(&self, now: Time, record: &VolumeRecord) -> VolumeStatus {
+    fn volume_status(&self, now: Time, record: &VolumeRecord, lacking: &BTreeSet<BrickId>) -> VolumeStatus {
         let tolerates =
             self.cluster.geometry(record.info.family).map_or(0, |geometry| geometry.layout().tolerates());
         let groups =
             self.cluster.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
         let views: Vec<&GroupView> = groups.iter().filter_map(|group| self.cluster.active(*group)).collect();
-        let lost = |view: &GroupView| view.members.len() as u8 - view.current.len();
+        let has = |view: &GroupView, slot: &u8| {
+            let brick = view.members[usize::from(*slot)];
+            !lacking.contains(&brick) || !self.cluster.lacks(brick, view.group)
+        };
+        let lost = |view: &GroupView| {
+            view.members.len() as u8 - view.current.iter().filter(|slot| has(view, slot)).count() as u8
+        };
         let count = |is: &dyn Fn(&GroupView) -> bool| views.iter().filter(|view| is(view)).count() as u32;
         let has_lost =
             |group: &GroupId| self.cluster.records.bare.get(group).is_some_and(|slots| !slots.is_empty());
-        let dead: BTreeMap<GroupId, &GroupView> =
-            views.iter().filter(|view| self.is_dead(now, view)).map(|view| (view.group, *view)).collect();
+        let dead: BTreeMap<GroupId, &GroupView> = views
+            .iter()
+            .filter(|view| self.is_dead(now, view, lacking))
+            .map(|view| (view.group, *view))
+            .collect();
         let is_unavailable = |group: &&GroupId| self.views.is_changing(**group) || dead.contains_key(*group);
         let waits_for = |group: &GroupId| -> Vec<BrickId> {
             let away = dead.get(group).into_iter().flat_map(|view| view.members.iter().copied());

@@ -2,7 +2,7 @@
 
 use super::*;
 use base::GroupId;
-use wire::{JournalReport, Run, Standing};
+use wire::{ClusterStatus, JournalReport, Run, Standing, StatusPart};
 
 const MINE: BrickId = BrickId(1);
 
@@ -344,4 +344,44 @@ fn what_bricks_act_on_makes_a_store_of_before_an_old_one() {
         Records::load(&stage.stored.clone().into_iter().collect::<Vec<_>>()).unwrap().counts.version,
         stage.directory.version()
     );
+}
+
+/// Between the first word of a brick with new disks and the view that leaves it out it is heard, and still a current member.
+#[test]
+fn a_volume_is_not_said_to_be_whole_while_a_disk_of_it_is_new() {
+    let degraded = (1, 0, 1, 0);
+    let lost = (0, 1, 0, 1);
+    for (layout, expected) in [("raid1x3", &[degraded][..]), ("raid0x3", &[degraded, lost])] {
+        let mut stage = Stage::new(3);
+        stage.volume(layout, 1);
+        stage.runs(run(7, 0, 900));
+        stage.run(2000);
+        let status = stage.bricks.remove(&MINE).expect("a brick");
+        stage.run(500);
+        let journals = vec![JournalReport { disk: 99, found: 0, durable: 0 }];
+        let run = Run { journals, ..run(8, 0, 0) };
+        stage.bricks.insert(MINE, BrickStatus { disks: vec![99], run, ..status });
+        while status_of(&mut stage, StatusPart::All).bricks[0].status.disks != [99] {
+            stage.run(100);
+        }
+        let mut told = Vec::new();
+        for _ in 0..100 {
+            let all = status_of(&mut stage, StatusPart::All);
+            let (volume, brick) = (&all.volumes[0], &all.bricks[0]);
+            told.push((volume.degraded, volume.lost, brick.stale_groups, brick.status.groups.bare.len()));
+            let summary = status_of(&mut stage, StatusPart::Summary { most: 50 });
+            let counts = summary.counts.expect("a summary has them");
+            assert_eq!((counts.unwell_volumes, summary.volumes.first()), (1, Some(volume)), "{layout}");
+            stage.run(100);
+        }
+        told.dedup();
+        assert_eq!(told, expected, "{layout}");
+    }
+}
+
+fn status_of(stage: &mut Stage, part: StatusPart) -> ClusterStatus {
+    match stage.ask(AdminRequest::Status { part }) {
+        Ok(AdminReply::Status(status)) => *status,
+        other => panic!("no status: {other:?}"),
+    }
 }
