@@ -4,9 +4,12 @@
 //! stored, until the kernel drops them: so the file has to be written again first. For an index of a hundred million names that takes
 //! minutes.
 //!
-//! A file beside the store says `closed`, with the store's inode and the time of its last change. It goes before the store is written to, and
-//! comes back only after the database has been closed and nothing has failed. Without it nobody knows. That the machine has started anew
-//! since is no proof that what is read is on the disk: a container has a boot id of its own, a guest's pages may be in its host's cache.
+//! A file beside the store says how it was left:
+//! - `closed`, with the store's inode and the time of its last change: the database has been closed, and nothing had failed. All of it is on the disk.
+//! - `failed`: a write or a sync has failed, and not all of the store has been written again since. That the machine has started anew is no proof that
+//!   what is read is on the disk: a container has a boot id of its own, a guest's pages may be in its host's cache. So all of it is written again.
+//! - It is not there: the process was killed, or lost its power, and had seen no error. If one came in its last moment, the kernel's own cache may
+//!   still hold what the disk lacks, and that alone: what the kernel does not drop when it is asked to ([`super::cached`]) is written again.
 
 use crate::disk::file::sync_folder_of;
 use std::fs::{self, File, OpenOptions};
@@ -18,6 +21,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Mark(PathBuf);
 
+/// How a store was left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Left {
+    Closed,
+    Failed,
+    Unsaid,
+}
+
+const FAILED: &str = "failed\n";
+
 impl Mark {
     pub(super) fn of(store: &Path) -> Mark {
         let mut name = store.file_name().unwrap_or_default().to_owned();
@@ -25,13 +38,29 @@ impl Mark {
         Mark(store.with_file_name(name))
     }
 
-    /// Whether the store is as it was closed.
-    pub(super) fn is_closed(&self, store: &File) -> bool {
-        let said = fs::read_to_string(&self.0);
-        said.is_ok_and(|said| closed(store).is_ok_and(|closed| closed == said))
+    /// How the store was left.
+    pub(super) fn left(&self, store: &File) -> Left {
+        match fs::read_to_string(&self.0) {
+            Ok(said) if said == FAILED => Left::Failed,
+            Ok(said) if closed(store).is_ok_and(|closed| closed == said) => Left::Closed,
+            _ => Left::Unsaid,
+        }
     }
 
-    /// The store is open from now on, durably so.
+    /// A write or a sync has failed. If this cannot be said either, a process that follows after a kill learns nothing of it.
+    pub(super) fn fail(&self) {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let said = options.open(&self.0).and_then(|mut mark| {
+            mark.write_all(FAILED.as_bytes())?;
+            mark.sync_data()
+        });
+        if said.and_then(|()| sync_folder_of(&self.0)).is_err() {
+            tracing::warn!(mark = %self.0.display(), "cannot note that a store has failed");
+        }
+    }
+
+    /// The store is open from now on and has nothing in doubt, durably so.
     pub(super) fn open(&self) -> io::Result<()> {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -83,13 +112,13 @@ mod tests {
     fn a_store_that_was_closed_is_known_as_closed_until_it_is_opened() {
         let place = Place::new();
         let mark = place.mark();
-        assert!(!mark.is_closed(&place.store), "nobody has said anything");
+        assert!(mark.left(&place.store) != Left::Closed, "nobody has said anything");
         mark.open().unwrap();
-        assert!(!mark.is_closed(&place.store), "who had it open may have been killed");
+        assert!(mark.left(&place.store) != Left::Closed, "who had it open may have been killed");
         mark.close(&place.store);
-        assert!(mark.is_closed(&place.store));
+        assert!(mark.left(&place.store) == Left::Closed);
         mark.open().unwrap();
-        assert!(!mark.is_closed(&place.store));
+        assert!(mark.left(&place.store) != Left::Closed);
     }
 
     #[test]
@@ -97,15 +126,26 @@ mod tests {
         let mut place = Place::new();
         let mark = place.mark();
         mark.close(&place.store);
-        assert!(mark.is_closed(&place.store));
+        assert!(mark.left(&place.store) == Left::Closed);
         let path = place.folder.path().join("store");
         fs::copy(&path, path.with_extension("copy")).unwrap();
         let copy = File::open(path.with_extension("copy")).unwrap();
-        assert!(!mark.is_closed(&copy), "another file");
+        assert!(mark.left(&copy) != Left::Closed, "another file");
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
         place.store.write_all(b"more").unwrap();
         place.store.set_modified(later).unwrap();
-        assert!(!mark.is_closed(&place.store), "it was written to");
+        assert!(mark.left(&place.store) != Left::Closed, "it was written to");
+    }
+
+    #[test]
+    fn a_store_that_failed_is_known_as_such_until_it_is_in_order() {
+        let place = Place::new();
+        let mark = place.mark();
+        mark.open().unwrap();
+        mark.fail();
+        assert_eq!(place.mark().left(&place.store), Left::Failed);
+        mark.open().unwrap();
+        assert_eq!(place.mark().left(&place.store), Left::Unsaid);
     }
 
     #[test]
@@ -114,7 +154,7 @@ mod tests {
         let (mark, whole) = (place.mark(), closed(&place.store).unwrap());
         for length in 0..whole.len() {
             fs::write(&mark.0, &whole[..length]).unwrap();
-            assert!(!mark.is_closed(&place.store), "{length} bytes");
+            assert!(mark.left(&place.store) != Left::Closed, "{length} bytes");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The directory daemon: its machine, its peers, its [`store`], and those of the index's [`shards`].
 
+mod cached;
 mod mark;
 mod shards;
 pub(crate) mod store;

@@ -288,7 +288,7 @@ fn open_direct(path: &Path, flags: i32) -> io::Result<(File, usize)> {
 
 /// Has the next reads come from the disk. Where a sync failed earlier, the kernel may have kept what it could not write, and
 /// takes it for clean: recovery would find a write there that no power cut spares.
-fn forget_cached(file: &File) {
+pub(crate) fn forget_cached(file: &File) {
     // SAFETY: an open descriptor. It is advice: what is not followed leaves reads as they were.
     let _ = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask bench index`: how fast names of objects are put, how fast they are listed, what the directory holds in memory for them, and how
-//! long it takes to start with them.
+//! `cargo xtask bench index`: how fast names of objects are put, looked up, listed and removed, what the directory holds in memory and on its disk for
+//! them, and how long it takes to start with them.
 //!
 //! The objects are empty unless you say otherwise: what is measured is the index, and not the bricks.
 
@@ -12,6 +12,7 @@ use job::process;
 use proto::object::{NewObject, ObjectError, ObjectNews, ObjectWish, SEGMENT_BYTES};
 use rig::cluster::{Cluster, Daemon, Spec};
 use serde_json::json;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wire::object::Pack;
@@ -34,8 +35,10 @@ pub(crate) struct Options {
     binary: Option<PathBuf>,
 }
 
-/// Puts that are under way at a time.
-const PUTS: u64 = 512;
+/// Under way at a time.
+const AT_A_TIME: u64 = 512;
+/// Names that are looked up, and that are removed: a tenth of all, within this.
+const SAMPLE_MAX: u64 = 1_000_000;
 const BUCKET: &str = "bench";
 /// How often the first names are listed.
 const LISTS: usize = 20;
@@ -47,20 +50,28 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     let mut cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &spec(options))?;
     let admin = cluster.admin_options()?;
     let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
-    let begun = Instant::now();
-    let mut putter = Putter {
-        next: 0,
-        ended: 0,
-        count: options.objects,
-        content: vec![7; options.bytes as usize].into(),
-        failed: None,
-        told: Instant::now(),
+    let content: Payload = vec![7; options.bytes as usize].into();
+    let sample = (options.objects / 10).clamp(1, SAMPLE_MAX);
+    let rate_of = |what: What, count| -> Result<f64> {
+        let mut work = Work {
+            what,
+            objects: options.objects,
+            begun: 0,
+            ended: 0,
+            count,
+            content: content.clone(),
+            failed: None,
+            told: Instant::now(),
+        };
+        let begun = Instant::now();
+        run_objects(&admin.node, &admin.directory, &shutdown, &mut work)?;
+        if let Some(error) = work.failed {
+            bail!("{} failed: {error}", what.name());
+        }
+        Ok(work.ended as f64 / begun.elapsed().as_secs_f64())
     };
-    run_objects(&admin.node, &admin.directory, &shutdown, &mut putter)?;
-    if let Some(error) = putter.failed {
-        bail!("a put failed: {error}");
-    }
-    let seconds = begun.elapsed().as_secs_f64();
+    let puts = rate_of(What::Put, options.objects)?;
+    let looks = rate_of(What::Look, sample)?;
     let mut lister = Lister { left: LISTS, asked: Instant::now(), took: Vec::new(), names: 0 };
     run_objects(&admin.node, &admin.directory, &shutdown, &mut lister)?;
     lister.took.sort_unstable();
@@ -69,28 +80,46 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     let (resident, peak) =
         (process::resident_bytes(cluster.directory.pid())?, process::peak_bytes(cluster.directory.pid())?);
     let used = used_bytes(&cluster)?;
+    let files = index_bytes(&cluster)?;
     let after_end_s = until_listed(&mut cluster, &shutdown, |daemon| daemon.stop().map(drop))?;
     let after_kill_s = until_listed(&mut cluster, &shutdown, Daemon::kill)?;
-    let rate = options.objects as f64 / seconds;
+    let resident_again = process::resident_bytes(cluster.directory.pid())?;
+    let removes = rate_of(What::Remove, sample)?;
+    let peak_again = process::peak_bytes(cluster.directory.pid())?;
     if options.json {
         println!(
             "{}",
             json!({
-                "objects": options.objects, "object_bytes": options.bytes, "seconds": seconds, "puts_per_second": rate,
+                "objects": options.objects, "object_bytes": options.bytes, "puts_per_second": puts, "looks_per_second": looks,
+                "removes_per_second": removes,
                 "first_names": lister.names, "list_median_ms": median_ms, "list_worst_ms": worst_ms,
-                "directory_resident_bytes": resident, "directory_peak_bytes": peak, "disks_used_bytes": used,
+                "directory_resident_bytes": resident, "directory_peak_bytes": peak, "disks_used_bytes": used, "index_file_bytes": files,
+                "directory_resident_bytes_after_kill": resident_again, "directory_peak_bytes_after_kill": peak_again,
                 "seconds_until_listed_after_end": after_end_s, "seconds_until_listed_after_kill": after_kill_s,
             })
         );
         return Ok(());
     }
-    println!("{} objects put in {seconds:.0} s, {rate:.0} a second", options.objects);
+    println!(
+        "{} objects put, {puts:.0} a second; names looked up: {looks:.0} a second; removed: {removes:.0}",
+        options.objects
+    );
     println!(
         "the first {} names listed in {median_ms:.1} ms (median of {LISTS}; {worst_ms:.1} at worst)",
         lister.names
     );
-    println!("the directory has {} MiB resident, and had {} at most", resident >> 20, peak >> 20);
-    println!("all disks together have {} MiB in use", used >> 20);
+    println!(
+        "the directory has {} MiB resident, and had {} at most; {} and {} after it had been killed",
+        resident >> 20,
+        peak >> 20,
+        resident_again >> 20,
+        peak_again >> 20
+    );
+    println!(
+        "the index has {} MiB on the directory's disk; all bricks have {} MiB in use",
+        files >> 20,
+        used >> 20
+    );
     println!(
         "a directory that was ended lists names {after_end_s:.1} s after its start; one that was killed, {after_kill_s:.1} s"
     );
@@ -146,8 +175,41 @@ fn spec(options: &Options) -> Spec {
     Spec { disk_bytes: usual.disk_bytes + copies * copy_bytes, ..usual }
 }
 
-struct Putter {
-    next: u64,
+/// What the files of the index's shards have on the disk.
+fn index_bytes(cluster: &Cluster) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(&cluster.dir).context("the cluster's folder")? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().contains(".index-") {
+            bytes += entry.metadata()?.blocks() * 512;
+        }
+    }
+    Ok(bytes)
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Put,
+    Look,
+    Remove,
+}
+
+impl What {
+    fn name(self) -> &'static str {
+        match self {
+            What::Put => "a put",
+            What::Look => "looking a name up",
+            What::Remove => "a removal",
+        }
+    }
+}
+
+/// The same with many objects.
+struct Work {
+    what: What,
+    /// How many there are.
+    objects: u64,
+    begun: u64,
     ended: u64,
     count: u64,
     content: Payload,
@@ -155,44 +217,56 @@ struct Putter {
     told: Instant,
 }
 
-impl Putter {
+impl Work {
     fn next(&mut self) -> Option<(u64, ObjectWish)> {
-        if self.next == self.count {
+        if self.begun == self.count {
             return None;
         }
-        self.next += 1;
+        // A prime, so that no number comes twice, and they are spread over all objects.
+        let number = self.begun.wrapping_mul(2_147_483_647) % self.objects;
+        self.begun += 1;
         // Keys come in no order.
-        let key = format!("{:016x}", self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let object = NewObject {
-            name: ObjectName { bucket: BUCKET.to_owned(), key },
-            condition: Condition::Always,
-            redundancy: 0,
-            losses: 1,
-            put_ms: 0,
-            segment_bytes: SEGMENT_BYTES,
-            resumable: None,
+        let key = format!("{:016x}", (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let name = ObjectName { bucket: BUCKET.to_owned(), key };
+        let wish = match self.what {
+            What::Look => ObjectWish::Look { name },
+            What::Remove => ObjectWish::Remove { name },
+            What::Put => ObjectWish::Put(NewObject {
+                name,
+                condition: Condition::Always,
+                redundancy: 0,
+                losses: 1,
+                put_ms: 0,
+                segment_bytes: SEGMENT_BYTES,
+                resumable: None,
+            }),
         };
-        Some((self.next, ObjectWish::Put(object)))
+        Some((self.begun, wish))
     }
 }
 
-impl ObjectUser for Putter {
+impl ObjectUser for Work {
     fn begin(&mut self, _waker: &Waker) -> Vec<(u64, ObjectWish)> {
-        (0..PUTS).filter_map(|_| self.next()).collect()
+        (0..AT_A_TIME).filter_map(|_| self.next()).collect()
     }
 
     fn told(&mut self, tag: u64, news: ObjectNews) -> Vec<(u64, ObjectWish)> {
-        match news {
+        let ended = match news {
             ObjectNews::WantsContent { .. } => {
                 return vec![(tag, ObjectWish::Content { content: self.content.clone(), is_last: true })];
             }
-            ObjectNews::Put(Ok(_)) => self.ended += 1,
-            ObjectNews::Put(Err(error)) => self.failed = Some(error),
-            _ => {}
+            ObjectNews::Put(ended) => ended.map(drop),
+            ObjectNews::Looked(ended) => ended.map(drop),
+            ObjectNews::Removed(ended) => ended,
+            _ => return Vec::new(),
+        };
+        match ended {
+            Ok(()) => self.ended += 1,
+            Err(error) => self.failed = Some(error),
         }
         if self.told.elapsed() > Duration::from_secs(10) {
             self.told = Instant::now();
-            eprintln!("    {} of {} objects put", self.ended, self.count);
+            eprintln!("    {}: {} of {}", self.what.name(), self.ended, self.count);
         }
         self.next().into_iter().collect()
     }
