@@ -3,6 +3,7 @@
 mod cached;
 mod mark;
 mod shards;
+mod shrink;
 pub(crate) mod store;
 
 use crate::metrics::Meter;

@@ -13,9 +13,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Answer = (u16, ShardEvent);
 
@@ -34,6 +34,8 @@ pub(crate) struct Shards {
 /// For so long a directory that ends waits for its shards to close their stores. One that is not closed is looked through and written again when it
 /// is opened.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
+/// Space is given back at least so often, some milliseconds at a time.
+const SHRINKS_EVERY: Duration = Duration::from_millis(100);
 
 impl Drop for Shards {
     fn drop(&mut self) {
@@ -108,7 +110,17 @@ fn path_of(store: &Path, shard: u16) -> PathBuf {
 fn serve(shard: u16, path: &Path, asked: &Receiver<ShardEffect>, answer: &Sender<Answer>, event: &OwnedFd) {
     // Where that fails, it is tried again when something is asked.
     let mut store = if path.exists() { open(path).ok() } else { None };
-    for effect in asked {
+    let (mut shrinks, mut shrunk) = (store.is_some(), Instant::now());
+    loop {
+        let effect = match next(asked, shrinks) {
+            Ok(effect) => effect,
+            Err(RecvTimeoutError::Disconnected) => return,
+            // Between what is asked of it.
+            Err(RecvTimeoutError::Timeout) => {
+                shrinks = store.as_mut().is_some_and(Store::shrink);
+                continue;
+            }
+        };
         let answered = match catch_unwind(AssertUnwindSafe(|| carry_out(&mut store, path, &effect))) {
             Ok(answered) => answered,
             Err(_) => {
@@ -121,6 +133,20 @@ fn serve(shard: u16, path: &Path, asked: &Receiver<ShardEffect>, answer: &Sender
         if !is_heard {
             return;
         }
+        // Also where something is asked all the time.
+        if shrunk.elapsed() > SHRINKS_EVERY {
+            shrinks = store.as_mut().is_some_and(Store::shrink);
+            shrunk = Instant::now();
+        }
+    }
+}
+
+/// What is asked next; at once none, where there is something to do meanwhile.
+fn next(asked: &Receiver<ShardEffect>, is_busy: bool) -> Result<ShardEffect, RecvTimeoutError> {
+    if is_busy {
+        asked.recv_timeout(Duration::ZERO)
+    } else {
+        asked.recv().map_err(|_| RecvTimeoutError::Disconnected)
     }
 }
 
@@ -159,7 +185,6 @@ fn carry_out(store: &mut Option<Store>, path: &Path, effect: &ShardEffect) -> Sh
 mod tests {
     use super::*;
     use proto::index::{Page, ReadToken, StoreToken};
-    use std::time::Instant;
 
     fn await_answer(shards: &mut Shards) -> Answer {
         let until = Instant::now() + Duration::from_secs(20);

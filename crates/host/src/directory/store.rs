@@ -6,18 +6,22 @@
 
 use super::cached::drop_cached;
 use super::mark::{Left, Mark};
+use super::shrink::{self, Shrinking};
 use crate::disk::file::sync_folder_of;
 use proto::directory::{Put, StoreToken};
 use proto::index::Page;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
+    WriteTransaction,
+};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A key and its value.
@@ -25,6 +29,13 @@ pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
 /// The machine's keys and values.
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("directory");
+/// How many bytes the keys and values have, of a shard of the index: under this name.
+const SPACE: TableDefinition<'_, &str, u64> = TableDefinition::new("space");
+const RECORDS: &str = "records";
+/// A copy that failed is not begun again for so long.
+const COPY_AGAIN: Duration = Duration::from_secs(600);
+/// Whether a file is worth copying is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A store that goes on failing is logged so often: an operator sees that it lasts, and the log does not fill up.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 /// A page of the kernel's cache, and the block of most file systems: it is lost, kept or allocated as a whole.
@@ -38,7 +49,7 @@ pub(crate) struct StoreFile(Arc<Opened>);
 struct Opened {
     file: File,
     doubt: AtomicU8,
-    mark: Option<Mark>,
+    mark: OnceLock<Mark>,
 }
 
 /// What of a file may not be as it is read. A write or sync that failed leaves pages behind that the kernel takes for clean and that never reached
@@ -54,9 +65,7 @@ mod doubt {
 /// The last who had it open is done with it, the database too.
 impl Drop for Opened {
     fn drop(&mut self) {
-        if let Some(mark) =
-            self.mark.as_ref().filter(|_| self.doubt.load(Ordering::Relaxed) == doubt::NOTHING)
-        {
+        if let Some(mark) = self.mark.get().filter(|_| self.doubt.load(Ordering::Relaxed) == doubt::NOTHING) {
             mark.close(&self.file);
         }
     }
@@ -67,22 +76,14 @@ impl StoreFile {
         let mut options = OpenOptions::new();
         // Who may read it learns every name there is, and who may write it owns the cluster.
         let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        let file = file.map_err(|error| error.to_string())?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let why =
-                    "is in use by another directory; stop that one, or give this one a store of its own";
-                return Err(why.to_owned());
-            }
-            Err(TryLockError::Error(error)) => return Err(error.to_string()),
-        }
+        let file = locked(file)?;
         let mark = kind.is_marked().then(|| Mark::of(path));
         let doubt = match mark.as_ref().map_or(Left::Failed, |mark| mark.left(&file)) {
             Left::Closed => doubt::NOTHING,
             Left::Unsaid => doubt::CACHED,
             Left::Failed => doubt::ALL,
         };
+        let mark = mark.map_or_else(OnceLock::new, OnceLock::from);
         let opened = StoreFile(Arc::new(Opened { file, doubt: AtomicU8::new(doubt), mark }));
         if doubt != doubt::ALL {
             opened.unmark().map_err(|error| error.to_string())?;
@@ -90,9 +91,34 @@ impl StoreFile {
         Ok(opened)
     }
 
+    /// A file that was not there, and of which nothing is said as long as it does not [count](Self::count_as).
+    pub(super) fn open_new(path: &Path) -> Result<StoreFile, String> {
+        let mut options = OpenOptions::new();
+        let file = locked(options.read(true).write(true).create_new(true).mode(0o600).open(path))?;
+        Ok(StoreFile(Arc::new(Opened { file, doubt: AtomicU8::new(doubt::NOTHING), mark: OnceLock::new() })))
+    }
+
+    /// It is the store of this name.
+    pub(super) fn count_as(&self, path: &Path) {
+        let _ = self.0.mark.set(Mark::of(path));
+    }
+
+    /// Another file has its name: nothing is said of it.
+    pub(super) fn count_no_more(&self) {
+        self.0.doubt.store(doubt::ALL, Ordering::Relaxed);
+    }
+
+    pub(super) fn length(&self) -> io::Result<u64> {
+        Ok(self.0.file.metadata()?.len())
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.noting(self.0.file.sync_all())
+    }
+
     /// Nothing that was said of how it was left counts any more.
     fn unmark(&self) -> io::Result<()> {
-        let Some(mark) = &self.0.mark else { return Ok(()) };
+        let Some(mark) = self.0.mark.get() else { return Ok(()) };
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot remove what says how it was closed: {error}"))
         };
@@ -148,16 +174,29 @@ impl StoreFile {
 
     fn noting<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if result.is_err() && self.0.doubt.swap(doubt::ALL, Ordering::Relaxed) != doubt::ALL {
-            self.0.mark.iter().for_each(Mark::fail);
+            self.0.mark.get().into_iter().for_each(Mark::fail);
         }
         result
+    }
+}
+
+/// A file that nobody else has.
+fn locked(file: io::Result<File>) -> Result<File, String> {
+    let file = file.map_err(|error| error.to_string())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let why = "is in use by another directory; stop that one, or give this one a store of its own";
+            Err(why.to_owned())
+        }
+        Err(TryLockError::Error(error)) => Err(error.to_string()),
     }
 }
 
 /// The lock is this file's own, held for as long as it is open.
 impl StorageBackend for StoreFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.file.metadata()?.len())
+        self.length()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -184,6 +223,8 @@ pub(crate) enum Kind {
     Directory,
     /// A shard of the index of objects.
     Index,
+    /// A copy of such a shard, which is not the store yet.
+    Copy,
 }
 
 impl Kind {
@@ -193,6 +234,7 @@ impl Kind {
             // The machine holds all of it in memory anyway.
             Kind::Directory => 1 << 20,
             Kind::Index => 32 << 20,
+            Kind::Copy => 8 << 20,
         }
     }
 
@@ -213,12 +255,12 @@ impl Kind {
             Kind::Directory => {
                 "nothing can be made or changed, and writes to groups of a brick that dies wait"
             }
-            Kind::Index => "no object can be put or removed",
+            Kind::Index | Kind::Copy => "no object can be put or removed",
         }
     }
 }
 
-fn create(backend: impl StorageBackend, kind: Kind) -> Result<Database, DatabaseError> {
+pub(super) fn create(backend: impl StorageBackend, kind: Kind) -> Result<Database, DatabaseError> {
     Database::builder().set_cache_size(kind.cache_bytes()).create_with_backend(backend)
 }
 
@@ -241,6 +283,19 @@ pub(crate) struct Store {
     open: Open,
     database: Option<Database>,
     trouble: Option<Trouble>,
+    pub(super) space: Space,
+}
+
+/// What a shard's file has and needs.
+pub(super) struct Space {
+    /// None of stores that do not shrink.
+    file: Option<StoreFile>,
+    /// Bytes of the records, where they were counted from the first one on.
+    pub(super) records: Option<u64>,
+    /// More than so much may be too much.
+    pub(super) spare_bytes: u64,
+    pub(super) shrinking: Option<Shrinking>,
+    pub(super) look_at: Instant,
 }
 
 impl Store {
@@ -250,7 +305,15 @@ impl Store {
 
     fn open_for(path: &Path, kind: Kind) -> Result<Store, String> {
         let file = StoreFile::open(path, kind)?;
-        Store::with(path, kind, Box::new(move || file.database(kind)))
+        let shrinks = (kind == Kind::Index).then(|| file.clone());
+        let mut store = Store::with(path, kind, Box::new(move || file.database(kind)))?;
+        if shrinks.is_some() {
+            shrink::clear(path);
+            store.space.file = shrinks;
+            store.space.records =
+                store.database.as_ref().and_then(|database| counted(database).ok().flatten());
+        }
+        Ok(store)
     }
 
     /// The store in this file, which is there from now on.
@@ -263,7 +326,14 @@ impl Store {
 
     fn with(path: &Path, kind: Kind, open: Open) -> Result<Store, String> {
         let database = Some(open()?);
-        Ok(Store { path: path.to_owned(), kind, open, database, trouble: None })
+        let space = Space {
+            file: None,
+            records: None,
+            spare_bytes: shrink::SPARE_BYTES,
+            shrinking: None,
+            look_at: Instant::now(),
+        };
+        Ok(Store { path: path.to_owned(), kind, open, database, trouble: None, space })
     }
 
     /// All that it holds.
@@ -303,9 +373,64 @@ impl Store {
             Some(database) => database,
             None => (self.open)()?,
         };
-        write(&database, self.kind, puts).map_err(|error| error.to_string())?;
+        let more =
+            commit(&database, self.kind, puts, self.space.records).map_err(|error| error.to_string())?;
+        self.space.records = self.space.records.map(|bytes| bytes.saturating_add_signed(more));
         self.database = Some(database);
+        let copied = self.space.shrinking.as_mut().map_or(Ok(()), |shrinking| shrinking.put(puts));
+        copied.unwrap_or_else(|why| self.stop_shrinking(&why));
         Ok(())
+    }
+
+    /// Copies some of the store into a shorter file, if that is worth it. Whether there is more to do.
+    pub(crate) fn shrink(&mut self) -> bool {
+        if self.space.shrinking.is_none() {
+            let now = Instant::now();
+            if now < self.space.look_at {
+                return false;
+            }
+            self.space.look_at = now + LOOK_EVERY;
+            let length = self.space.file.as_ref().and_then(|file| file.length().ok()).unwrap_or_default();
+            if !shrink::is_worth_it(self.space.records, length, self.space.spare_bytes) {
+                return false;
+            }
+        }
+        match self.copy_some() {
+            Ok(is_whole) => !is_whole,
+            Err(why) => {
+                self.stop_shrinking(&why);
+                false
+            }
+        }
+    }
+
+    fn copy_some(&mut self) -> Result<bool, String> {
+        let (Some(old), Some(file)) = (&self.database, &self.space.file) else { return Ok(true) };
+        let mut shrinking = match self.space.shrinking.take() {
+            Some(shrinking) => shrinking,
+            None => Shrinking::begin(&self.path)?,
+        };
+        if !shrinking.go_on(old)? {
+            self.space.shrinking = Some(shrinking);
+            return Ok(false);
+        }
+        let (file, records) = shrinking.swap(file)?;
+        // The old one goes; the new one's name is made sure of before anything is stored.
+        self.database = None;
+        (self.space.file, self.space.records) = (Some(file.clone()), Some(records));
+        let (path, kind) = (self.path.clone(), self.kind);
+        self.open = Box::new(move || {
+            sync_folder_of(&path).map_err(|error| format!("cannot sync its folder: {error}"))?;
+            file.database(kind)
+        });
+        Ok(true)
+    }
+
+    fn stop_shrinking(&mut self, why: &str) {
+        tracing::warn!(store = %self.path.display(), why, "cannot copy a file of the index to give space back; that is tried again in ten minutes");
+        self.space.shrinking = None;
+        self.space.look_at = Instant::now() + COPY_AGAIN;
+        shrink::clear(&self.path);
     }
 
     fn on_success(&mut self) {
@@ -317,6 +442,10 @@ impl Store {
     }
 
     fn on_error(&mut self, token: StoreToken, why: &str) {
+        if self.space.shrinking.is_some() {
+            // It may have what is lacking.
+            self.stop_shrinking(why);
+        }
         let now = Instant::now();
         let is_first = self.trouble.is_none();
         let trouble = self.trouble.get_or_insert(Trouble { first: token, since: now, logged: now, tries: 0 });
@@ -371,19 +500,66 @@ fn read(database: &Database, pages: &[Page]) -> Result<Vec<Vec<Pair>>, redb::Err
     pages.iter().map(page).collect()
 }
 
-fn write(database: &Database, kind: Kind, puts: &[Put]) -> Result<(), redb::Error> {
+/// Up to so many records from a key on.
+pub(super) fn slice(database: &Database, from: &[u8], limit: usize) -> Result<Vec<Pair>, redb::Error> {
+    let transaction = database.begin_read()?;
+    let table = match transaction.open_table(TABLE) {
+        Ok(table) => table,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut pairs = Vec::new();
+    for entry in table.range::<&[u8]>(from..)?.take(limit) {
+        let (key, value) = entry?;
+        pairs.push((key.value().to_vec(), value.value().to_vec()));
+    }
+    Ok(pairs)
+}
+
+/// What was counted of the records: none yet in a store that is new.
+fn counted(database: &Database) -> Result<Option<u64>, redb::Error> {
+    let transaction = database.begin_read()?;
+    match transaction.open_table(SPACE) {
+        Ok(table) => Ok(table.get(RECORDS)?.map(|bytes| bytes.value())),
+        Err(redb::TableError::TableDoesNotExist(_)) => match transaction.open_table(TABLE) {
+            Err(redb::TableError::TableDoesNotExist(_)) => Ok(Some(0)),
+            _ => Ok(None),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn count(transaction: &WriteTransaction, bytes: u64) -> Result<(), redb::Error> {
+    transaction.open_table(SPACE)?.insert(RECORDS, bytes)?;
+    Ok(())
+}
+
+/// By how many bytes the records became more.
+pub(super) fn write(transaction: &WriteTransaction, puts: &[Put]) -> Result<i64, redb::Error> {
+    let mut table = transaction.open_table(TABLE)?;
+    let mut more = 0;
+    for (key, value) in puts {
+        let before = match value {
+            Some(value) => table.insert(&key[..], &value[..])?,
+            None => table.remove(&key[..])?,
+        };
+        let length = |value: usize| (key.len() + value) as i64;
+        more += value.as_ref().map_or(0, |value| length(value.len()));
+        more -= before.map_or(0, |before| length(before.value().len()));
+    }
+    Ok(more)
+}
+
+/// Stores changes, and what the records have if that was counted; returns by how much they became more.
+fn commit(database: &Database, kind: Kind, puts: &[Put], records: Option<u64>) -> Result<i64, redb::Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_quick_repair(kind.repairs_quickly());
-    {
-        let mut table = transaction.open_table(TABLE)?;
-        for (key, value) in puts {
-            match value {
-                Some(value) => drop(table.insert(&key[..], &value[..])?),
-                None => drop(table.remove(&key[..])?),
-            }
-        }
+    let more = write(&transaction, puts)?;
+    if let Some(records) = records {
+        count(&transaction, records.saturating_add_signed(more))?;
     }
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    Ok(more)
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ObjectName;
 
+/// So many versions end at a time because their time is over. After a restart millions may be due at once.
+const ENDS_AT_ONCE: usize = 1000;
+
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     Open {
@@ -33,6 +36,8 @@ pub(super) struct Held {
     states: BTreeMap<ObjectVersion, State>,
     /// When which is to end.
     due: BTreeSet<(Time, ObjectVersion)>,
+    /// Those of which the time was over, and that is not stored yet.
+    ends: BTreeSet<ObjectVersion>,
 }
 
 /// A version whose time is over.
@@ -152,12 +157,20 @@ impl Held {
             self.due.remove(&(until, version));
         }
         self.states.remove(&version);
+        self.ends.remove(&version);
     }
 
-    /// Those whose time is over end.
+    /// Of those whose time is over the first ones end; the next ones when that is stored.
     pub(super) fn take_due(&mut self, now: Time) -> Vec<Over> {
         let mut over = Vec::new();
-        while let Some((until, version)) = self.due.first().copied().filter(|(until, _)| *until <= now) {
+        if !self.ends.is_empty() {
+            return over;
+        }
+        let is_due = |(until, _): &(Time, ObjectVersion)| *until <= now;
+        while let Some((until, version)) =
+            self.due.first().copied().filter(|first| over.len() < ENDS_AT_ONCE && is_due(first))
+        {
+            self.ends.insert(version);
             self.due.remove(&(until, version));
             let was_visible = match self.states.insert(version, State::Ending) {
                 Some(State::Past { shares, .. }) => Some(shares),
@@ -169,7 +182,7 @@ impl Held {
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.due.first().map(|(until, _)| *until)
+        self.due.first().map(|(until, _)| *until).filter(|_| self.ends.is_empty())
     }
 
     pub(super) fn check(&self) {
@@ -179,12 +192,30 @@ impl Held {
         );
         let timed = self.states.keys().filter(|version| self.until(**version).is_some()).count();
         assert_eq!(timed, self.due.len(), "what is held is due once");
+        assert!(self.ends.iter().all(|version| self.is_ending(*version)), "what ends is forgotten once");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_that_are_due_few_end_at_a_time() {
+        let (mut held, now) = (Held::new(Duration::ZERO), Time(5));
+        let count = 2 * ENDS_AT_ONCE as u64 + 7;
+        (0..count).for_each(|version| held.leave(now, ObjectVersion(version), Vec::new()));
+        let mut ended = Vec::new();
+        while let Some(due) = held.deadline() {
+            let over = held.take_due(due);
+            assert!(!over.is_empty() && over.len() <= ENDS_AT_ONCE);
+            assert_eq!((held.deadline(), held.take_due(due)), (None, Vec::new()), "until that is stored");
+            held.check();
+            over.iter().for_each(|over| held.forget(over.version));
+            ended.extend(over.into_iter().map(|over| over.version.0));
+        }
+        assert_eq!(ended, (0..count).collect::<Vec<_>>());
+    }
 
     #[test]
     fn what_is_renewed_ends_later_and_what_becomes_visible_does_not() {
@@ -206,6 +237,7 @@ mod tests {
         assert!(!held.knows(old) && held.renew(at(40), old).is_none());
         assert_eq!(held.deadline(), Some(at(30)));
         assert_eq!(held.take_due(at(30)), [Over { version: renewed, was_visible: None }]);
+        held.forget(renewed);
         assert_eq!((held.deadline(), held.renew(at(50), kept)), (Some(at(90)), Some(true)));
         assert_eq!(held.deadline(), Some(at(140)));
         held.check();
