@@ -97,6 +97,7 @@ mod tests {
     fn all_of_a_file_in_memory_is_told() {
         let Ok(file) = tempfile::tempfile_in("/dev/shm") else { return };
         written(&file);
-        assert_eq!(drop_cached(&file).unwrap(), [0..LENGTH]);
+        let kept = drop_cached(&file).unwrap();
+        assert_eq!((kept.len(), kept.first()), (1, Some(&(0..LENGTH))));
     }
 }

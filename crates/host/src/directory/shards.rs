@@ -110,14 +110,14 @@ fn path_of(store: &Path, shard: u16) -> PathBuf {
 fn serve(shard: u16, path: &Path, asked: &Receiver<ShardEffect>, answer: &Sender<Answer>, event: &OwnedFd) {
     // Where that fails, it is tried again when something is asked.
     let mut store = if path.exists() { open(path).ok() } else { None };
-    let (mut shrinks, mut shrunk) = (store.is_some(), Instant::now());
+    let (mut shrinks, mut may_shrink, mut shrunk) = (store.is_some(), true, Instant::now());
     loop {
         let effect = match next(asked, shrinks) {
             Ok(effect) => effect,
             Err(RecvTimeoutError::Disconnected) => return,
             // Between what is asked of it.
             Err(RecvTimeoutError::Timeout) => {
-                shrinks = store.as_mut().is_some_and(Store::shrink);
+                shrinks = shrink(&mut store, &mut may_shrink);
                 continue;
             }
         };
@@ -135,10 +135,22 @@ fn serve(shard: u16, path: &Path, asked: &Receiver<ShardEffect>, answer: &Sender
         }
         // Also where something is asked all the time.
         if shrunk.elapsed() > SHRINKS_EVERY {
-            shrinks = store.as_mut().is_some_and(Store::shrink);
+            shrinks = shrink(&mut store, &mut may_shrink);
             shrunk = Instant::now();
         }
     }
+}
+
+/// Gives some space back; whether there is more to do. A store whose database gives up meanwhile goes on without that.
+fn shrink(store: &mut Option<Store>, may_shrink: &mut bool) -> bool {
+    if !*may_shrink {
+        return false;
+    }
+    catch_unwind(AssertUnwindSafe(|| store.as_mut().is_some_and(Store::shrink))).unwrap_or_else(|_| {
+        *may_shrink = false;
+        *store = None;
+        false
+    })
 }
 
 /// What is asked next; at once none, where there is something to do meanwhile.
