@@ -69,7 +69,7 @@ impl Mark {
         }
     }
 
-    /// The store is closed, and all of it is on the disk. Where that cannot be said, it is written again when it is opened.
+    /// The store is closed, and all of it is on the disk. Where that cannot be said, the next process takes it as not closed.
     pub(super) fn close(&self, store: &File) {
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(true).mode(0o600);

@@ -31,8 +31,8 @@ pub(crate) struct Shards {
     ended: Receiver<()>,
 }
 
-/// For so long a directory that ends waits for its shards to close their stores. One that is not closed is looked through and written again when it
-/// is opened.
+/// For so long a directory that ends waits for its shards to close their stores. What the kernel has cached of one that is not
+/// closed is read anew when it is opened.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 /// Space is given back at least so often, some milliseconds at a time.
 const SHRINKS_EVERY: Duration = Duration::from_millis(100);

@@ -11,12 +11,12 @@ use crate::disk::file::sync_folder_of;
 use proto::directory::{Put, StoreToken};
 use proto::index::Page;
 use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
-    WriteTransaction,
+    Database, DatabaseError, Key, ReadOnlyTable, ReadTransaction, ReadableDatabase, StorageBackend,
+    TableDefinition, Value, WriteTransaction,
 };
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -339,7 +339,7 @@ impl Store {
     /// All that it holds.
     pub(crate) fn contents(&self) -> Result<Vec<Pair>, String> {
         let database = self.database.as_ref().ok_or("the store is not open")?;
-        load(database).map_err(|error| error.to_string())
+        slice(database, &[], usize::MAX).map_err(|error| error.to_string())
     }
 
     /// The records of each of these pages.
@@ -466,66 +466,55 @@ pub(crate) fn create_store(path: &Path, puts: &[Put]) -> Result<(), String> {
     Store::open(path)?.attempt(puts)
 }
 
-fn load(database: &Database) -> Result<Vec<Pair>, redb::Error> {
-    let transaction = database.begin_read()?;
-    let table = match transaction.open_table(TABLE) {
-        Ok(table) => table,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
+/// None where nothing was ever stored in it.
+fn table<K: Key + 'static, V: Value + 'static>(
+    transaction: &ReadTransaction,
+    of: TableDefinition<'_, K, V>,
+) -> Result<Option<ReadOnlyTable<K, V>>, redb::Error> {
+    match transaction.open_table(of) {
+        Ok(table) => Ok(Some(table)),
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Up to `limit` of the records with keys from `from` up to `to`.
+fn records(
+    transaction: &ReadTransaction,
+    (from, to): (&[u8], Bound<&[u8]>),
+    limit: usize,
+    with_values: bool,
+) -> Result<Vec<Pair>, redb::Error> {
+    let Some(table) = table(transaction, TABLE)? else { return Ok(Vec::new()) };
     let mut pairs = Vec::new();
-    for entry in table.iter()? {
+    for entry in table.range::<&[u8]>((Bound::Included(from), to))?.take(limit) {
         let (key, value) = entry?;
-        pairs.push((key.value().to_vec(), value.value().to_vec()));
+        let value = if with_values { value.value().to_vec() } else { Vec::new() };
+        pairs.push((key.value().to_vec(), value));
     }
     Ok(pairs)
 }
 
 fn read(database: &Database, pages: &[Page]) -> Result<Vec<Vec<Pair>>, redb::Error> {
     let transaction = database.begin_read()?;
-    let table = match transaction.open_table(TABLE) {
-        Ok(table) => table,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(vec![Vec::new(); pages.len()]),
-        Err(error) => return Err(error.into()),
-    };
-    let page = |page: &Page| -> Result<Vec<Pair>, redb::Error> {
-        let mut pairs = Vec::new();
-        for entry in table.range::<&[u8]>(&page.from[..]..&page.to[..])?.take(page.limit as usize) {
-            let (key, value) = entry?;
-            let value = if page.values { value.value().to_vec() } else { Vec::new() };
-            pairs.push((key.value().to_vec(), value));
-        }
-        Ok(pairs)
+    let page = |page: &Page| {
+        let range = (&page.from[..], Bound::Excluded(&page.to[..]));
+        records(&transaction, range, page.limit as usize, page.values)
     };
     pages.iter().map(page).collect()
 }
 
 /// Up to so many records from a key on.
 pub(super) fn slice(database: &Database, from: &[u8], limit: usize) -> Result<Vec<Pair>, redb::Error> {
-    let transaction = database.begin_read()?;
-    let table = match transaction.open_table(TABLE) {
-        Ok(table) => table,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let mut pairs = Vec::new();
-    for entry in table.range::<&[u8]>(from..)?.take(limit) {
-        let (key, value) = entry?;
-        pairs.push((key.value().to_vec(), value.value().to_vec()));
-    }
-    Ok(pairs)
+    records(&database.begin_read()?, (from, Bound::Unbounded), limit, true)
 }
 
 /// What was counted of the records: none yet in a store that is new.
 fn counted(database: &Database) -> Result<Option<u64>, redb::Error> {
     let transaction = database.begin_read()?;
-    match transaction.open_table(SPACE) {
-        Ok(table) => Ok(table.get(RECORDS)?.map(|bytes| bytes.value())),
-        Err(redb::TableError::TableDoesNotExist(_)) => match transaction.open_table(TABLE) {
-            Err(redb::TableError::TableDoesNotExist(_)) => Ok(Some(0)),
-            _ => Ok(None),
-        },
-        Err(error) => Err(error.into()),
+    match table(&transaction, SPACE)? {
+        Some(table) => Ok(table.get(RECORDS)?.map(|bytes| bytes.value())),
+        None => Ok(table(&transaction, TABLE)?.is_none().then_some(0)),
     }
 }
 
