@@ -97,6 +97,8 @@ pub(super) struct Membership {
     pub(super) status: BrickStatus,
     /// The disks that the notes name.
     noted_disks: Option<Vec<u64>>,
+    /// Whether this run has had a lease: the directory gives one only to whom it knows with the disks that are here.
+    pub(super) is_known: bool,
     lease: Lease,
     time: BrickTime,
     doubts: Doubts,
@@ -143,6 +145,7 @@ impl Membership {
             resolving: BTreeMap::new(),
             serial: 0,
             standing: (Time::ZERO, Standing::Waits),
+            is_known: false,
         }
     }
 
@@ -355,6 +358,7 @@ impl Brick {
         self.on_standing(now, sent, standing);
         if self.membership.counts() {
             self.membership.lease.extend(now, sent, lease_ns);
+            self.membership.is_known |= lease_ns > 0;
         }
         self.note_newest(version.max(newest), fx);
         self.vitals.on_heartbeat_done(now, sent, is_slow);
@@ -569,7 +573,9 @@ impl Brick {
         let promised = view.number == ViewNumber(1) || self.groups.promised(view.group) >= view.number;
         // Said of each slot where the directory knows.
         let bare = bare.map(|bare| view.slot_of(self.membership.id).is_some_and(|slot| bare.has(slot)));
-        let may_begin = bare != Some(true) || self.groups.may_be_bare(view.group);
+        // A first view that begins before the directory has heard which disks are here would count as lost if they are others than it knows.
+        let is_known = view.number > ViewNumber(1) || began || self.membership.is_known;
+        let may_begin = is_known && (bare != Some(true) || self.groups.may_be_bare(view.group));
         let is_party = view.is_writer(self.membership.id) && promised && may_begin;
         let left_out = self.groups.left_out_by(view);
         if !is_party || (!began && !self.groups.activate(view)) {

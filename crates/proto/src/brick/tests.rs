@@ -48,7 +48,9 @@ impl Bench {
             packs: true,
             run: 0,
         };
-        let brick = Brick::new(config, recovered, NOW);
+        let mut brick = Brick::new(config, recovered, NOW);
+        // The directory has heard of its disks.
+        brick.membership.is_known = true;
         Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }
     }
 
@@ -860,4 +862,23 @@ fn a_brick_names_its_families_a_page_at_a_time_until_it_has_heard_of_all() {
     assert_eq!(asked(&mut bench), None, "all is said");
     let known: Vec<u64> = bench.brick.volumes_held().map(|id| id.0).collect();
     assert_eq!(known, [1, 3, 4]);
+}
+
+/// The directory may know it with other disks, and would count all that it writes as lost when it hears of these.
+#[test]
+fn a_first_view_begins_once_the_directory_knows_the_disks() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.brick.membership.is_known = false;
+    let activated = |message: &Message| matches!(message, Message::Activated { .. });
+    bench.begin(1, 3);
+    bench.answer_all();
+    assert!(!bench.has_sent(activated));
+    bench.tell(told(wire::Standing::Waits, NOW));
+    bench.begin(1, 3);
+    bench.answer_all();
+    assert!(!bench.has_sent(activated), "its run does not count yet");
+    bench.tell(told(wire::Standing::Stands { incarnation: 1, behind: Vec::new() }, NOW));
+    bench.begin(1, 3);
+    bench.answer_all();
+    assert!(bench.has_sent(activated));
 }

@@ -146,6 +146,15 @@ impl Change {
         self.answered = Slots::default();
     }
 
+    /// Whether it makes the group's first view.
+    pub(super) fn is_first(&self) -> bool {
+        self.next.number == ViewNumber(1)
+    }
+
+    pub(super) fn has_answer_of(&self, brick: BrickId) -> bool {
+        self.next.slot_of(brick).is_some_and(|slot| self.answered.has(slot))
+    }
+
     /// Whom it waits for now.
     pub(super) fn missing(&self) -> Slots {
         match self.step {

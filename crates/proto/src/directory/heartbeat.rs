@@ -52,8 +52,8 @@ pub(super) fn on_heartbeat(
         record.labels.clone_from(&status.labels);
         cluster.move_brick(from, fx);
     }
-    let lags = on_behind(cluster, now, from, fx);
-    let has_lost = on_disks(cluster, now, from, &status.disks, fx) || lags;
+    let lags = on_behind(cluster, changes, now, from, fx);
+    let has_lost = on_disks(cluster, changes, now, (from, &status.disks), fx) || lags;
     on_left(cluster, from, &status.groups.left, fx);
     let briefing = Briefing::new(cluster, from, known);
     // A brick may trust its views again once it knows of all that left it out, and only while none is being made
@@ -164,9 +164,9 @@ fn on_left(
 /// then it counts as having lost its blocks in all groups that it writes. True as long as it gets no lease.
 fn on_disks(
     cluster: &mut Cluster,
+    changes: &Views,
     now: Time,
-    brick: BrickId,
-    disks: &[u64],
+    (brick, disks): (BrickId, &[u64]),
     fx: &mut Vec<DirectoryEffect>,
 ) -> bool {
     let Some(record) = cluster.records.bricks.get(&brick) else { return true };
@@ -178,7 +178,7 @@ fn on_disks(
     if !is_first && !cluster.leases.has_ended(now, brick) {
         return true;
     }
-    let writes = written_by(cluster, brick);
+    let writes = written_by(cluster, changes, brick);
     let record = cluster.records.bricks.get_mut(&brick).expect("looked up above");
     let before = core::mem::replace(&mut record.disks, disks.to_vec());
     let news = match is_first {
@@ -195,25 +195,32 @@ fn on_disks(
     has_lost
 }
 
-/// The groups that a brick writes, or is to write by the view to come.
-fn written_by(cluster: &Cluster, brick: BrickId) -> Vec<GroupId> {
+/// The groups that a brick writes, or is to write by the view to come; without those of which it has yet to begin the first view.
+fn written_by(cluster: &Cluster, changes: &Views, brick: BrickId) -> Vec<GroupId> {
     let is_writer = |group: &GroupId| {
         let record = cluster.records.groups.get(group);
         record.is_some_and(|of| of.active.iter().chain(&of.next).any(|view| view.is_writer(brick)))
     };
-    cluster.groups_of(brick).filter(is_writer).collect()
+    let has_begun = |group: &GroupId| !changes.is_yet_to_begin(*group, brick);
+    cluster.groups_of(brick).filter(is_writer).filter(has_begun).collect()
 }
 
 /// A brick's disks lack what it promised. While an earlier run of it may still believe in its views this one waits; then
 /// it counts as having lost its blocks, as with other disks. True as long as it waits.
-fn on_behind(cluster: &mut Cluster, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) -> bool {
+fn on_behind(
+    cluster: &mut Cluster,
+    changes: &Views,
+    now: Time,
+    brick: BrickId,
+    fx: &mut Vec<DirectoryEffect>,
+) -> bool {
     if !cluster.lags(brick) {
         return false;
     }
     if !cluster.leases.has_ended(now, brick) {
         return true;
     }
-    let writes = written_by(cluster, brick);
+    let writes = written_by(cluster, changes, brick);
     let mut knew = 0;
     if let Some(run) = cluster.records.runs.get_mut(&brick) {
         run.is_behind = false;

@@ -61,6 +61,23 @@ struct Stage {
     news: Vec<News>,
 }
 
+fn volume_request(name: &str, layout: &str, groups: u32, nonce: u64) -> AdminRequest {
+    AdminRequest::CreateVolume {
+        name: name.to_owned(),
+        size_bytes: 1 << 30,
+        layout: layout.to_owned(),
+        stripe_unit_blocks: 0,
+        groups,
+        read_policy: wire::ReadPolicy::default(),
+        io_timeout: wire::IoTimeout::default(),
+        protocol: wire::Protocol::default(),
+        placement: wire::Placement::default(),
+        stream: base::StreamId::default(),
+        nonce,
+        reads: wire::Reads::default(),
+    }
+}
+
 impl Stage {
     fn new(bricks: u32) -> Stage {
         let care = Care { rebuild_after_s: 60, ..Care::default() };
@@ -128,21 +145,7 @@ impl Stage {
     }
 
     fn volume_named(&mut self, name: &str, layout: &str, groups: u32, nonce: u64) -> VolumeInfo {
-        let request = AdminRequest::CreateVolume {
-            name: name.to_owned(),
-            size_bytes: 1 << 30,
-            layout: layout.to_owned(),
-            stripe_unit_blocks: 0,
-            groups,
-            read_policy: wire::ReadPolicy::default(),
-            io_timeout: wire::IoTimeout::default(),
-            protocol: wire::Protocol::default(),
-            placement: wire::Placement::default(),
-            stream: base::StreamId::default(),
-            nonce,
-            reads: wire::Reads::default(),
-        };
-        match self.ask(request) {
+        match self.ask(volume_request(name, layout, groups, nonce)) {
             Ok(AdminReply::Volume(info)) => info,
             other => panic!("{other:?}"),
         }

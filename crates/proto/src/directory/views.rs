@@ -70,6 +70,11 @@ impl Views {
         })
     }
 
+    /// Whether the group's first view is being made, and the brick has not said that it began: then it can have nothing to lose there.
+    pub(super) fn is_yet_to_begin(&self, group: GroupId, brick: BrickId) -> bool {
+        self.changes.get(&group).is_some_and(|change| change.is_first() && !change.has_answer_of(brick))
+    }
+
     /// The members whose answers the change of a group waits for.
     pub(super) fn waits_for(&self, group: GroupId) -> Vec<BrickId> {
         self.changes.get(&group).map(Change::waits_for).unwrap_or_default()

@@ -385,3 +385,26 @@ fn status_of(stage: &mut Stage, part: StatusPart) -> ClusterStatus {
         other => panic!("no status: {other:?}"),
     }
 }
+
+/// It was made while the run before had its lease, and the new run begins nothing before its disks are known.
+#[test]
+fn what_a_new_disk_has_yet_to_begin_is_not_lost() {
+    let mut stage = Stage::new(3);
+    stage.runs(run(7, 0, 900));
+    stage.run(2000);
+    stage.mutes_activation = true;
+    let status = stage.bricks.remove(&MINE).expect("a brick");
+    let packet = Message::Admin { operation: 1, request: volume_request("v", "raid0x3", 1, 1) }.into();
+    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    let journals = vec![JournalReport { disk: 99, found: 0, durable: 0 }];
+    let run = Run { journals, ..run(8, 0, 0) };
+    stage.bricks.insert(MINE, BrickStatus { disks: vec![99], run, ..status });
+    stage.run(8000);
+    assert_eq!(stage.directory.counters().get(Counter::BrickCameWithOtherDisks), 1);
+    stage.mutes_activation = false;
+    stage.run(3000);
+    assert!(matches!(stage.answers.pop_front(), Some(Ok(AdminReply::Volume(_)))), "it is made");
+    let all = status_of(&mut stage, StatusPart::All);
+    let (volume, brick) = (&all.volumes[0], &all.bricks[0]);
+    assert_eq!((volume.lost, volume.unavailable, volume.degraded, brick.stale_groups), (0, 0, 0, 0));
+}
