@@ -6,6 +6,7 @@
 //! interrupted after it the new one. What is left of a copy that was not finished is removed when the store is opened.
 
 use super::store::{Kind, StoreFile, count, create, slice, write};
+use crate::full_file_system::free_bytes;
 use proto::directory::Put;
 use redb::{Database, WriteTransaction};
 use std::io;
@@ -16,10 +17,10 @@ use std::time::Instant;
 /// much.
 const TIMES: u64 = 4;
 pub(super) const SPARE_BYTES: u64 = 64 << 20;
-/// Copied at a time: some milliseconds.
-const SLICE: usize = 1000;
+/// Copied at a time, records and bytes: some milliseconds. A record may have megabytes.
+const SLICE: (usize, usize) = (1000, 1 << 20);
 /// Copied in one transaction of the new database.
-const TRANSACTION: usize = 200 * SLICE;
+const TRANSACTION: (usize, usize) = (200_000, 64 << 20);
 
 /// Where the copy of a store lies until it is whole.
 fn copy_of(store: &Path) -> PathBuf {
@@ -39,8 +40,8 @@ pub(super) struct Shrinking {
     file: StoreFile,
     database: Database,
     transaction: Option<WriteTransaction>,
-    /// Records in the open transaction.
-    records: usize,
+    /// Records in the open transaction, and their bytes.
+    written: (usize, usize),
     /// All before this key is copied.
     from: Vec<u8>,
     /// What the records have that are copied.
@@ -58,7 +59,7 @@ impl Shrinking {
             file,
             database,
             transaction: None,
-            records: 0,
+            written: (0, 0),
             from: Vec::new(),
             bytes: 0,
             begun: Instant::now(),
@@ -84,15 +85,17 @@ impl Shrinking {
     fn write(&mut self, puts: &[Put]) -> Result<(), String> {
         let more = write(self.transaction()?, puts).map_err(|error| error.to_string())?;
         self.bytes = self.bytes.saturating_add_signed(more);
-        self.records += puts.len();
-        if self.records >= TRANSACTION {
+        let bytes =
+            puts.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum::<usize>();
+        self.written = (self.written.0 + puts.len(), self.written.1 + bytes);
+        if self.written.0 >= TRANSACTION.0 || self.written.1 >= TRANSACTION.1 {
             self.commit()?;
         }
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), String> {
-        self.records = 0;
+        self.written = (0, 0);
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
         transaction.commit().map_err(|error| error.to_string())
     }
@@ -138,6 +141,14 @@ impl Shrinking {
         );
         Ok((file, bytes))
     }
+}
+
+/// The room that there is and that a copy may need, if that is more: it would take what the directory needs.
+pub(super) fn lacks_room(store: &Path, records_bytes: Option<u64>, file_bytes: u64) -> Option<(u64, u64)> {
+    let free = free_bytes(store)?;
+    // A file that is written in order has less than twice what its records have.
+    let needed = records_bytes.map_or(file_bytes, |bytes| 2 * bytes) + SPARE_BYTES;
+    (free < needed).then_some((free, needed))
 }
 
 /// Whether the file has much more than its records need. `records_bytes` is not known of files of earlier releases: these are copied once.

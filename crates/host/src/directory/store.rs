@@ -339,7 +339,7 @@ impl Store {
     /// All that it holds.
     pub(crate) fn contents(&self) -> Result<Vec<Pair>, String> {
         let database = self.database.as_ref().ok_or("the store is not open")?;
-        slice(database, &[], usize::MAX).map_err(|error| error.to_string())
+        slice(database, &[], (usize::MAX, usize::MAX)).map_err(|error| error.to_string())
     }
 
     /// The records of each of these pages.
@@ -392,6 +392,14 @@ impl Store {
             self.space.look_at = now + LOOK_EVERY;
             let length = self.space.file.as_ref().and_then(|file| file.length().ok()).unwrap_or_default();
             if !shrink::is_worth_it(self.space.records, length, self.space.spare_bytes) {
+                return false;
+            }
+            if let Some((free, needed)) = shrink::lacks_room(&self.path, self.space.records, length) {
+                self.stop_shrinking(&format!(
+                    "its file system has {} MiB left, and the copy may need {}",
+                    free >> 20,
+                    needed >> 20
+                ));
                 return false;
             }
         }
@@ -478,19 +486,23 @@ fn table<K: Key + 'static, V: Value + 'static>(
     }
 }
 
-/// Up to `limit` of the records with keys from `from` up to `to`.
+/// Up to `limit` of the records with keys from `from` up to `to`, and none more once they have `bytes_max`.
 fn records(
     transaction: &ReadTransaction,
     (from, to): (&[u8], Bound<&[u8]>),
-    limit: usize,
+    (limit, bytes_max): (usize, usize),
     with_values: bool,
 ) -> Result<Vec<Pair>, redb::Error> {
     let Some(table) = table(transaction, TABLE)? else { return Ok(Vec::new()) };
-    let mut pairs = Vec::new();
+    let (mut pairs, mut bytes) = (Vec::new(), 0);
     for entry in table.range::<&[u8]>((Bound::Included(from), to))?.take(limit) {
         let (key, value) = entry?;
         let value = if with_values { value.value().to_vec() } else { Vec::new() };
+        bytes += key.value().len() + value.len();
         pairs.push((key.value().to_vec(), value));
+        if bytes >= bytes_max {
+            break;
+        }
     }
     Ok(pairs)
 }
@@ -499,14 +511,18 @@ fn read(database: &Database, pages: &[Page]) -> Result<Vec<Vec<Pair>>, redb::Err
     let transaction = database.begin_read()?;
     let page = |page: &Page| {
         let range = (&page.from[..], Bound::Excluded(&page.to[..]));
-        records(&transaction, range, page.limit as usize, page.values)
+        records(&transaction, range, (page.limit as usize, usize::MAX), page.values)
     };
     pages.iter().map(page).collect()
 }
 
-/// Up to so many records from a key on.
-pub(super) fn slice(database: &Database, from: &[u8], limit: usize) -> Result<Vec<Pair>, redb::Error> {
-    records(&database.begin_read()?, (from, Bound::Unbounded), limit, true)
+/// Up to so many records from a key on, and none more once they have so many bytes.
+pub(super) fn slice(
+    database: &Database,
+    from: &[u8],
+    (limit, bytes_max): (usize, usize),
+) -> Result<Vec<Pair>, redb::Error> {
+    records(&database.begin_read()?, (from, Bound::Unbounded), (limit, bytes_max), true)
 }
 
 /// What was counted of the records: none yet in a store that is new.
