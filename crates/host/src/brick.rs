@@ -74,6 +74,8 @@ fn run_once(
     let disks = options.disks.iter().map(DiskFile::open).collect::<Result<Vec<_>, _>>()?;
     let stores = store_configs(options, &disks);
     let durability: Vec<Durability> = disks.iter().map(DiskFile::durability).collect();
+    // The brick's notes are on the first one.
+    let place = disks.first().map(DiskFile::place).unwrap_or_default();
     disks.iter().for_each(tell_of_disk);
     let emulation = emulation(options, disks.len(), &core)?;
     let engine = DiskEngine::new(options.io, disks)?;
@@ -100,6 +102,7 @@ fn run_once(
         held_at_once: BrickConfig::HELD_AT_ONCE,
         packs: true,
         run: draw_id(),
+        place,
     };
     let machine = BrickNode::open(config, stores);
     crate::clock::warn_of_a_virtual_machine();

@@ -1,6 +1,7 @@
 //! A node's clock: it starts where it likes and runs a little too fast or too slow, and never backwards.
 
 use base::Time;
+use core::time::Duration;
 
 /// Turns the world's time into the node's, and back.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,12 @@ impl Clock {
     #[must_use]
     pub fn after_standing(&self, then_ns: u64, now_ns: u64) -> Clock {
         Clock::new(now_ns, self.local(then_ns), self.rate_ppm)
+    }
+
+    /// The same clock after it went ahead by `span` at `now_ns`.
+    #[must_use]
+    pub fn ahead(&self, now_ns: u64, span: Duration) -> Clock {
+        Clock::new(now_ns, self.local(now_ns) + span, self.rate_ppm)
     }
 
     /// What it shows at `world_ns`.

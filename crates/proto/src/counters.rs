@@ -13,6 +13,7 @@ base::named! {
         BlockThatNobodyCanMakeOutMarkedAsLost: "block that nobody can make out marked as lost",
         BranchMergedIntoItsChild: "branch merged into its child",
         BrickCameWithOtherDisks: "brick came with other disks",
+        BrickCameElsewhere: "brick came with its disks elsewhere",
         BrickCameWithAnOldDisk: "brick came with an old disk",
         BrickRanTwice: "brick ran twice",
         BrickCaughtUpAndBecameCurrent: "brick caught up and became current",

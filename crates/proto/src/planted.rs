@@ -11,6 +11,7 @@ pub enum Plant {
     FencingOff,
     /// Nobody notices that a disk is older than what was told of it.
     OldDiskUnnoticed,
+    CountsAtOnce,
     /// The directory acts on a store that is older than what bricks know.
     OldStoreUnnoticed,
     /// A brick is told all that it missed at once.
@@ -75,6 +76,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         None => SOUND,
         Some(Plant::FencingOff) => &FencingOff,
         Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
+        Some(Plant::CountsAtOnce) => &CountsAtOnce,
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
         Some(Plant::TellsAllAtOnce) => &TellsAllAtOnce,
         Some(Plant::KeepsDeletions) => &KeepsDeletions,
@@ -125,6 +127,15 @@ impl Rules for OldDiskUnnoticed {
 
     fn is_old_disk(&self, _ends_before: bool) -> bool {
         false
+    }
+}
+
+#[derive(Debug)]
+struct CountsAtOnce;
+
+impl Rules for CountsAtOnce {
+    fn may_count(&self, _lease_has_ended: bool) -> bool {
+        true
     }
 }
 

@@ -23,6 +23,11 @@ pub trait Rules: Debug + Sync {
         ends_before
     }
 
+    /// Whether a brick's run may count in place of one that is silent, by whether that one's lease has ended.
+    fn may_count(&self, lease_has_ended: bool) -> bool {
+        lease_has_ended
+    }
+
     /// Whether the directory keeps still, by whether a brick knows of a later map than its store holds.
     fn refuses_as_old(&self, is_old: bool) -> bool {
         is_old

@@ -5,7 +5,7 @@
 //! (events, machines, network, power), `workload` (clients), `objects` (objects by name, and their segments), `administrator`, `faults`, [`checkers`] (what must always
 //! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]; [`schedule`] (a run's turns
 //! as a list) and [`shrink`] (a smaller run with the same violation). [`timed`] measures how fast
-//! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`central`] (the ideal that
+//! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`years`] (a cluster that grows old), [`central`] (the ideal that
 //! no machines can be), [`reference`] (modelled drives beside real ones),
 //! [`theorems`] (how unfair bare queues are), [`array`] (disks under a controller that plans), [`queue`] (events in the order of time).
 //!
@@ -39,6 +39,7 @@ pub mod trace;
 mod units;
 mod workload;
 mod world;
+pub mod years;
 
 pub use checkers::Violation;
 pub use history::History;

@@ -341,6 +341,8 @@ pub(crate) struct Intrigues {
     pub(crate) old_disks: bool,
     /// The directory's store is copied, and put back later.
     pub(crate) old_store: bool,
+    /// A second process runs with a copy of a brick's disks.
+    pub(crate) twins: bool,
 }
 
 /// What the seed drew.
@@ -643,6 +645,9 @@ const OLD_DISKS_PERCENT: u32 = 40;
 /// In so many the directory's store is put back from an older copy.
 const OLD_STORE_PERCENT: u32 = 25;
 
+/// In so many a brick runs twice.
+const TWINS_PERCENT: u32 = 20;
+
 /// In so many volumes come and go that nobody opens.
 const CHURN_PERCENT: u32 = 25;
 
@@ -657,9 +662,10 @@ fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
         Draw::new(seed ^ 0x6469_736b).percent(OLD_DISKS_PERCENT) || is_planted("old_disk_unnoticed");
     let old_store =
         Draw::new(seed ^ 0x7374_6f72).percent(OLD_STORE_PERCENT) || is_planted("old_store_unnoticed");
+    let twins = Draw::new(seed ^ 0x7477_696e).percent(TWINS_PERCENT) || is_planted("counts_at_once");
     let mut of_churn = Draw::new(seed ^ 0x6368_726e);
     let churn = of_churn.percent(CHURN_PERCENT).then(|| of_churn.bits());
-    Intrigues { lies, commands, churn, old_disks, old_store }
+    Intrigues { lies, commands, churn, old_disks, old_store, twins }
 }
 
 /// Policies of a seed's volumes, drawn apart from all else. Half of them are one of those with the most to go wrong.

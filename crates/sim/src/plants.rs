@@ -2,10 +2,11 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 31] = [
+pub const NAMES: [&str; 32] = [
     "fencing_off",
     "old_store_unnoticed",
     "old_disk_unnoticed",
+    "counts_at_once",
     "tells_all_at_once",
     "keeps_deletions",
     "repeats_at_once",
@@ -57,6 +58,7 @@ mod planted {
             "fencing_off" => Plant::FencingOff,
             "old_store_unnoticed" => Plant::OldStoreUnnoticed,
             "old_disk_unnoticed" => Plant::OldDiskUnnoticed,
+            "counts_at_once" => Plant::CountsAtOnce,
             "tells_all_at_once" => Plant::TellsAllAtOnce,
             "keeps_deletions" => Plant::KeepsDeletions,
             "repeats_at_once" => Plant::RepeatsAtOnce,

@@ -75,13 +75,24 @@ pub fn run_course(
     if let Course::Scheduled(schedule) = course {
         shape.change(schedule);
     }
+    in_world(seed, shape, course, lines, World::be_hurt)
+}
+
+/// A cluster of that shape is set up, lives through its `life`, is healed and judged.
+pub(crate) fn in_world(
+    seed: u64,
+    shape: Shape,
+    course: &Course,
+    lines: Option<Box<dyn Write>>,
+    life: impl FnOnce(&mut World) -> Result<(), Violation>,
+) -> (Outcome, History) {
     let mut world = World::new(seed, shape, Trace::new(lines));
     world.turns = Turns::new(course);
     if let Course::Scheduled(schedule) = course {
         world.administrator.leave_out(&schedule.changes.without_volumes);
     }
     world.plant_all();
-    world.live_through();
+    world.live_through(life);
     world.finish(seed)
 }
 
@@ -105,7 +116,7 @@ fn summary(faults: &BTreeMap<Incident, u64>, reached: &Reached) -> BTreeMap<Stri
     figures.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
-/// No disk of the torture lies about its syncs: where none was put back from an older copy none may be taken for an old one.
+/// No disk of the torture lies about its syncs: where none was put back from an older copy, and no brick ran twice, none may be taken for an old one.
 fn check_old_disks(taken_for_old: u64, put_back: u64) -> Result<(), Violation> {
     if taken_for_old == 0 || put_back > 0 {
         return Ok(());
@@ -113,21 +124,28 @@ fn check_old_disks(taken_for_old: u64, put_back: u64) -> Result<(), Violation> {
     Err(Violation::new(
         "old disk",
         format!(
-            "{taken_for_old} bricks were taken for ones with an older copy of a disk, and none was put back"
+            "{taken_for_old} bricks were taken for ones with an older copy of a disk, none was put back, and none ran twice"
         ),
     ))
 }
 
 impl World {
-    fn live_through(&mut self) {
+    /// Clients, faults and an administrator have their time.
+    fn be_hurt(&mut self) -> Result<(), Violation> {
+        self.start_faults(self.shape.phases.safety_ns);
+        self.start_administrator();
+        self.run_until(self.time.now_ns() + self.shape.phases.safety_ns);
+        Ok(())
+    }
+
+    fn live_through(&mut self, life: impl FnOnce(&mut World) -> Result<(), Violation>) {
         let verdict = self.set_up();
         self.judge(verdict);
         self.turns.begin(self.time.now_ns());
         self.start_workload();
         self.start_objects();
-        self.start_faults(self.shape.phases.safety_ns);
-        self.start_administrator();
-        self.run_until(self.time.now_ns() + self.shape.phases.safety_ns);
+        let verdict = life(self);
+        self.judge(verdict);
         self.heal();
         let healed_ns = self.time.now_ns();
         self.run_until(self.time.now_ns() + self.shape.phases.liveness_ns);
@@ -310,7 +328,8 @@ impl World {
         let reached = self.reached();
         let far_ahead = reached.get(Rare::Machine(Counter::StampFarAheadOfTheClusterRefused));
         self.judge(progress::check_far_ahead(far_ahead));
-        let put_back = self.faults.counts().get(&Incident::OldDisksPutBack).copied().unwrap_or_default();
+        let old = [Incident::OldDisksPutBack, Incident::BricksRunTwice];
+        let put_back = old.iter().filter_map(|of| self.faults.counts().get(of)).sum();
         let taken_for_old = reached.get(Rare::Machine(Counter::BrickCameWithAnOldDisk));
         self.judge(check_old_disks(taken_for_old, put_back));
         let mut answers: BTreeMap<String, u64> = owned(self.workload.answers());

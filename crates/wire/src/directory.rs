@@ -189,6 +189,29 @@ pub struct Run {
     pub journals: Vec<JournalReport>,
     /// The newest version of the cluster's map of which it ever heard, also before it started.
     pub newest_known: u64,
+    /// Where it runs.
+    pub place: Place,
+}
+
+/// Where a run of a brick's process has its first disk, which nobody else can have open there: two runs of one place come one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// The machine and the disk, or the file: a copy elsewhere has another. 0 where that is not known.
+    pub disk: u64,
+    /// The same since this start of the machine.
+    pub boot: u64,
+}
+
+impl Place {
+    /// Whether a run here has ended once there is one at `later`.
+    pub fn ends_with(self, later: Place) -> bool {
+        self != Place::default() && self == later
+    }
+
+    /// Whether the disk at `later` is another one than here: a copy, or a disk that was moved.
+    pub fn is_elsewhere(self, later: Place) -> bool {
+        self.disk != 0 && later.disk != 0 && self.disk != later.disk
+    }
 }
 
 /// How far a disk's journal is, in bytes that were ever written to it. It only grows, so that a disk whose journal ends
@@ -643,7 +666,8 @@ wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active; since 20: is_bare });
 wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone, asks_held });
 wire_enum!(Standing { 0 => Untold, 1 => Waits, 2 => Stands { incarnation, behind }, 3 => Ousted { by } });
-wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known });
+wire_struct!(Place { disk, boot });
+wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known; since 21: place });
 wire_struct!(JournalReport { disk, found, durable });
 wire_struct!(Health { write_us, read_us, late_us, round_trip_us });
 wire_struct!(Observed { brick, is_slow, prepare_us, others_us });

@@ -30,7 +30,7 @@ pub use choice::UnknownName;
 pub use codec::{DecodeError, Reader, Wire, Writer};
 pub use directory::{
     BrickStatus, Care, CatchUp, ClusterStatus, DISK_FULL, Durability, Family, GatewayStatus, GroupProgress,
-    GroupState, Health, JournalReport, LostBlocks, Observed, OpenCount, Orders, RecountFrom, Rot, Run,
+    GroupState, Health, JournalReport, LostBlocks, Observed, OpenCount, Orders, Place, RecountFrom, Rot, Run,
     ScrubStatus, SlowEntry, Space, Standing, StoreFailure, VolumeInfo, VolumeMap,
 };
 pub use index::{

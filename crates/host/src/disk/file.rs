@@ -103,6 +103,11 @@ impl DiskFile {
         self.durability
     }
 
+    /// Where it is. This process has it locked.
+    pub(crate) fn place(&self) -> wire::Place {
+        super::place::of(&self.file)
+    }
+
     /// Reads, and waits for it.
     ///
     /// # Errors

@@ -1,12 +1,13 @@
 //! Disks: files and block devices, through io_uring or a few threads.
 //!
-//! Reading order: [`file`](mod@file) (opening, locking, making), `operation` (what is under way), `ring`, `plain`,
+//! Reading order: [`file`](mod@file) (opening, locking, making), `place` (which disk it is), `operation` (what is under way), `ring`, `plain`,
 //! [`emulated`] (answers held back), `offline` (for checks).
 
 pub mod emulated;
 pub mod file;
 mod offline;
 mod operation;
+mod place;
 mod plain;
 mod ring;
 

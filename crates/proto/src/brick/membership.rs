@@ -128,7 +128,12 @@ impl Membership {
                 address: config.address,
                 labels: config.labels,
                 durability: config.durability,
-                run: Run { number: config.run, newest_known: newest_known(notes), ..Run::default() },
+                run: Run {
+                    number: config.run,
+                    place: config.place,
+                    newest_known: newest_known(notes),
+                    ..Run::default()
+                },
                 ..BrickStatus::default()
             },
             noted_disks: noted_disks(notes),

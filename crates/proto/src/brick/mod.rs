@@ -56,7 +56,7 @@ use vitals::Vitals;
 use wire::object::{Pack, VERSIONS_MAX};
 use wire::{
     BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, FragmentId, FragmentOutcome, GroupView,
-    JournalReport, Message, OPERATIONS_MAX, Packet, Service, Span, Standing, Wait, disk,
+    JournalReport, Message, OPERATIONS_MAX, Packet, Place, Service, Span, Standing, Wait, disk,
 };
 
 /// What happens to a brick.
@@ -153,6 +153,8 @@ pub struct BrickConfig {
     pub packs: bool,
     /// Drawn by the driver, new for each run: an answer to what an earlier run asked is none to what this one asks.
     pub run: u64,
+    /// Where its first disk is.
+    pub place: Place,
 }
 
 impl BrickConfig {
@@ -261,8 +263,12 @@ impl Brick {
         }
     }
 
-    /// How far the journals of its disks are: `(found, durable)` each, in order.
+    /// How far the journals of its disks are: `(found, durable)` each, in order. They stay as they were when another run took over: what this
+    /// one notes since is nothing that the other one lacks.
     pub fn set_journals(&mut self, ends: impl Iterator<Item = (u64, u64)>) {
+        if matches!(self.standing(), Standing::Ousted { .. }) {
+            return;
+        }
         let BrickStatus { disks, run, .. } = &mut self.membership.status;
         run.journals.clear();
         let reports = disks.iter().zip(ends).map(|(disk, (found, durable))| JournalReport {

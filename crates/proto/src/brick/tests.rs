@@ -47,6 +47,7 @@ impl Bench {
             held_at_once: BrickConfig::HELD_AT_ONCE,
             packs: true,
             run: 0,
+            place: wire::Place::default(),
         };
         let mut brick = Brick::new(config, recovered, NOW);
         // The directory has heard of its disks.
@@ -668,7 +669,15 @@ fn an_old_disk_serves_nothing_and_says_nothing_until_it_joins_anew() {
 fn a_run_that_is_ousted_serves_nothing_ever_again() {
     let mut bench = begun_anew();
     bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
+    bench.brick.membership.status.disks = vec![1];
+    bench.brick.set_journals([(0, 10)].into_iter());
     bench.tell(told(wire::Standing::Ousted { by: 3 }, NOW));
+    bench.brick.set_journals([(0, 20)].into_iter());
+    assert_eq!(
+        bench.brick.status().run.journals[0].durable,
+        10,
+        "what it notes now the other one does not lack"
+    );
     assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err());
     bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
     bench.tell(Message::Activate { view: view(4, 3), commits: Vec::new(), aborts: Vec::new(), bare: None });

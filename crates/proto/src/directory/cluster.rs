@@ -286,9 +286,9 @@ impl Cluster {
         self.records.slow.get(&brick).is_some_and(|record| record.is_out)
     }
 
-    /// Whether the brick's disks lack what it promised, and it is not entered yet as having lost that.
+    /// Whether the brick's disks lack what it promised, or may, and it is not entered yet as having lost that.
     pub(super) fn lags(&self, brick: BrickId) -> bool {
-        self.records.runs.get(&brick).is_some_and(|run| run.is_behind)
+        self.records.runs.get(&brick).is_some_and(|run| run.is_behind || run.is_suspect)
     }
 
     /// Whether all that the brick's disks lost is entered. Before that no group begins there and no member becomes current: it would be taken for
@@ -316,7 +316,7 @@ impl Cluster {
     fn has_other_disks(&self, brick: BrickId) -> bool {
         let disks = self.status(brick).map_or(&[][..], |status| &status.disks);
         let known = self.records.bricks.get(&brick).map_or(&[][..], |record| &record.disks);
-        !disks.is_empty() && !known.is_empty() && disks != known
+        !disks.is_empty() && !known.is_empty() && disks != known || self.runs.waits_with_other_disks(brick)
     }
 
     /// What the brick said last.

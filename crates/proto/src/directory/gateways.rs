@@ -73,6 +73,10 @@ pub(super) struct Gateways {
 }
 
 impl Gateways {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// All of them: commands on objects, too, must hear where a brick is from now on.
     pub(super) fn ids(&self) -> impl Iterator<Item = GatewayId> {
         self.entries.keys().copied()

@@ -205,7 +205,24 @@ fn written_by(cluster: &Cluster, changes: &Views, brick: BrickId) -> Vec<GroupId
     cluster.groups_of(brick).filter(is_writer).filter(has_begun).collect()
 }
 
-/// A brick's disks lack what it promised. While an earlier run of it may still believe in its views this one waits; then
+/// Whether a group has all of its content without this brick, on bricks that are there.
+fn bears_loss(cluster: &Cluster, now: Time, group: GroupId, brick: BrickId) -> bool {
+    let Some(record) = cluster.records.groups.get(&group) else { return false };
+    let has_all = |view: &GroupView| {
+        let tolerates = cluster.geometry(view.volume).map_or(0, |geometry| geometry.layout().tolerates());
+        let is_there = |of: &BrickId| {
+            *of != brick
+                && view.is_current(*of)
+                && cluster.leases.is_alive(now, *of)
+                && !cluster.lacks(*of, group)
+        };
+        let there = view.members.iter().filter(|of| is_there(of)).count();
+        view.members.len() - there <= usize::from(tolerates)
+    };
+    record.active.iter().chain(&record.next).all(has_all)
+}
+
+/// A brick's disks lack what it promised, or may lack it as they are elsewhere. While an earlier run of it may still believe in its views this one waits; then
 /// it counts as having lost its blocks, as with other disks. True as long as it waits.
 fn on_behind(
     cluster: &mut Cluster,
@@ -220,11 +237,15 @@ fn on_behind(
     if !cluster.leases.has_ended(now, brick) {
         return true;
     }
-    let writes = written_by(cluster, changes, brick);
+    let mut writes = written_by(cluster, changes, brick);
+    if cluster.records.runs.get(&brick).is_some_and(|run| !run.is_behind) {
+        writes.retain(|group| bears_loss(cluster, now, *group, brick));
+    }
     let mut knew = 0;
     if let Some(run) = cluster.records.runs.get_mut(&brick) {
-        run.is_behind = false;
-        run.behind.clone_from(&writes);
+        (run.is_behind, run.is_suspect) = (false, false);
+        let more = writes.iter().copied().filter(|group| !run.behind.contains(group)).collect::<Vec<_>>();
+        run.behind.extend(more);
         knew = run.knew;
     }
     have_leave(cluster, brick, knew, fx);

@@ -129,6 +129,15 @@ impl Leases {
         now > self.bricks.get(&brick).map_or(self.grace, |lease| lease.until.max(self.grace))
     }
 
+    /// Whether the brick may have believed in its views then. A directory that has just started does not know.
+    pub(super) fn was_held(&self, then: Time, brick: BrickId) -> bool {
+        self.bricks.get(&brick).is_some_and(|lease| then <= lease.until)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bricks.len()
+    }
+
     /// The directory did not listen for a while, or has forgotten what leases it gave: nobody is silent before it has
     /// listened for the longest lease's time again.
     pub(super) fn renew_grace(&mut self, now: Time) {

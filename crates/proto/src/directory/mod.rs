@@ -157,6 +157,29 @@ impl Directory {
         self.desk.cluster.records.runs.get(&brick).map_or(&[], |run| &run.journals)
     }
 
+    /// How many entries there are in its memory beside what is stored: of bricks and gateways that it hears, of changes under way, of who waits.
+    pub fn entries(&self) -> usize {
+        let Desk { cluster, views, .. } = &self.desk;
+        let heard =
+            cluster.leases.len() + cluster.runs.len() + cluster.bricks_speak.len() + cluster.gateways.len();
+        heard + views.changing().count() + self.held.len()
+    }
+
+    /// The number of the run of a brick that counts.
+    pub fn run_that_counts(&self, brick: BrickId) -> Option<u64> {
+        Some(self.desk.cluster.records.runs.get(&brick)?.number)
+    }
+
+    /// How often a brick came with an old disk.
+    pub fn found_old(&self, brick: BrickId) -> u64 {
+        self.desk.cluster.records.runs.get(&brick).map_or(0, |run| run.found_old)
+    }
+
+    /// Whether a brick's disks lack what it promised, and that has yet to be entered as lost.
+    pub fn lags(&self, brick: BrickId) -> bool {
+        self.desk.cluster.lags(brick)
+    }
+
     /// What is to be in the log once: disks that are older than they say, and bricks that run twice.
     pub fn alarms(&self, now: Time) -> Vec<String> {
         let cluster = &self.desk.cluster;

@@ -13,8 +13,8 @@ use super::table::Table;
 use base::{BrickId, ClusterTime, GatewayId, GroupId, Loan, StreamId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{
-    AdminError, BrickStatus, Care, DecodeError, GroupView, JournalReport, Lineage, Reader, Slots, StreamInfo,
-    StreamTable, VolumeInfo, Wire, Writer, wire_struct,
+    AdminError, BrickStatus, Care, DecodeError, GroupView, JournalReport, Lineage, Place, Reader, Slots,
+    StreamInfo, StreamTable, VolumeInfo, Wire, Writer, wire_struct,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,10 @@ pub(super) struct RunRecord {
     pub(super) knew: u64,
     /// So often the brick came with an old disk: fragments of objects may have gone with what that lacks.
     pub(super) found_old: u64,
+    /// Where it runs.
+    pub(super) place: Place,
+    /// It runs elsewhere than the one before, which may have served meanwhile: its disks may lack what that one took, and that has yet to be entered.
+    pub(super) is_suspect: bool,
 }
 
 /// What is known of a brick that was left out for being slow, for as long as it matters.
@@ -208,13 +212,60 @@ wire_struct!(Refusal { nonce, why });
 wire_struct!(StreamsRecord { version, places, next });
 wire_struct!(TimeRecord { time, counted, taken_forward });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
-wire_struct!(RunRecord { number, incarnation, journals, is_behind, behind, former, knew, found_old });
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
 wire_struct!(ForgottenRecord { version, counts_from });
 wire_struct!(LoanRecord { gateway, count, loan });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
+
+/// As in stores of before places were known; one that is follows.
+impl Wire for RunRecord {
+    fn encode(&self, out: &mut Writer<'_>) {
+        let RunRecord {
+            number,
+            incarnation,
+            journals,
+            is_behind,
+            behind,
+            former,
+            knew,
+            found_old,
+            place,
+            is_suspect,
+        } = self;
+        number.encode(out);
+        incarnation.encode(out);
+        journals.encode(out);
+        is_behind.encode(out);
+        behind.encode(out);
+        former.encode(out);
+        knew.encode(out);
+        found_old.encode(out);
+        if *place != Place::default() {
+            place.encode(out);
+            is_suspect.encode(out);
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<RunRecord, DecodeError> {
+        let mut run = RunRecord {
+            number: Wire::decode(reader)?,
+            incarnation: Wire::decode(reader)?,
+            journals: Wire::decode(reader)?,
+            is_behind: Wire::decode(reader)?,
+            behind: Wire::decode(reader)?,
+            former: Wire::decode(reader)?,
+            knew: Wire::decode(reader)?,
+            found_old: Wire::decode(reader)?,
+            place: Place::default(),
+            is_suspect: false,
+        };
+        if reader.left() > 0 {
+            (run.place, run.is_suspect) = (Wire::decode(reader)?, Wire::decode(reader)?);
+        }
+        Ok(run)
+    }
+}
 
 /// As in stores of before bricks were known to stand still; that one does follows.
 impl Wire for SlowRecord {

@@ -5,11 +5,16 @@
 //! groups that it writes ([`super::heartbeat`]): it is left out, and compares every block when it joins again. A counter of
 //! starts would not see a copy that was taken since the last start.
 //!
-//! Of two processes with one id the later counts. It does not before the earlier one was silent for [`SILENCE`], or its lease
-//! has ended: until then the two cannot be told from one that restarted, and each could take writes that the other lacks.
+//! Of two processes with one id the later counts. One that runs at the same place, from the same file or disk and since the same start of
+//! the machine, counts at once: it has the disk's lock, so that the earlier one has ended. Any other counts only once the earlier one's
+//! lease has ended: who is silent may be cut off from the directory alone, and still serve others. One that runs elsewhere, and came while the
+//! earlier one had its lease, is *suspect*: between the copy and the end of that lease the earlier one may have taken writes that it told nobody of.
+//! So it counts as having lost its blocks in all groups whose other members are there and have all; and in all groups where the earlier one
+//! is still heard.
 //!
-//! *What is not seen*: what a brick took after the last position that the directory heard, a heartbeat's time; after a restart of
-//! the directory itself, after the last that it stored, [`STORED_EVERY`] and a heartbeat's time.
+//! *What is not seen*, where the place stays the same: what a brick took after the last position that the directory heard, a heartbeat's
+//! time; after a restart of the directory itself, after the last that it stored, [`STORED_EVERY`] and a heartbeat's time. And one process
+//! that runs twice, as of a virtual machine whose memory was copied, too.
 
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, Put};
@@ -71,6 +76,8 @@ struct Known {
     address: String,
     /// Another run that came and does not count yet.
     rival: Option<Rival>,
+    /// That one has other disks.
+    has_other_disks: bool,
     /// The last sign that two processes run, and the address of the one that does not count.
     twice: Option<(Time, String)>,
     /// Since when it is said that its disk is old.
@@ -106,10 +113,19 @@ impl Runs {
         Runs { began: now, bricks: BTreeMap::new(), moved: BTreeSet::new(), store_at: now }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.bricks.len()
+    }
+
     /// The brick is no more.
     pub(super) fn forget(&mut self, brick: BrickId) {
         self.bricks.remove(&brick);
         self.moved.remove(&brick);
+    }
+
+    /// Whether a run of the brick waits to count that has other disks than the brick is known with.
+    pub(super) fn waits_with_other_disks(&self, brick: BrickId) -> bool {
+        self.bricks.get(&brick).is_some_and(|known| known.has_other_disks)
     }
 
     /// What an operator should know: of disks that are older than they say, and of bricks that run twice.
@@ -164,6 +180,7 @@ fn on_same_run(cluster: &mut Cluster, now: Time, brick: BrickId, run: &Run, addr
     }
     let known = runs.bricks.entry(brick).or_default();
     known.heard = Some(now);
+    known.has_other_disks = false;
     address.clone_into(&mut known.address);
     // Another process with its id wants to be heard, and this one does not end: neither may count until its lease has ended.
     if known.rival.is_some_and(|rival| rival.contests(now)) {
@@ -188,27 +205,49 @@ fn on_new_run(
         _ => now,
     };
     let rival = Rival { number: run.number, since, heard: now };
+    let disks = cluster.records.bricks.get(&brick).map(|record| &record.disks[..]);
     known.rival = Some(rival);
     let before = cluster.records.runs.get(&brick);
+    let has_ended = before.is_none_or(|record| record.place.ends_with(run.place));
     let is_quiet = now.since(known.heard.unwrap_or(began)) >= SILENCE;
-    let is_contested = !is_quiet && rival.contests(now) && before.is_some();
-    let is_free = before.is_none() || is_quiet || is_contested && cluster.leases.has_ended(now, brick);
+    let is_contested = !has_ended && !is_quiet && rival.contests(now);
+    let may_count = cluster.rules.may_count(cluster.leases.has_ended(now, brick));
+    let is_free = has_ended || may_count && (is_quiet || is_contested);
+    known.has_other_disks = !is_free && disks.is_some_and(|disks| has_other_disks(disks, &run.journals));
     if !is_free {
         return Verdict::Waits;
     }
     let is_ahead = before
         .is_some_and(|record| record.is_ahead_of(&run.journals) || record.knows_as_former(&run.journals));
     let is_old = is_contested || cluster.rules.is_old_disk(is_ahead);
+    // Who comes long after is no copy beside it, but a disk that was moved.
+    let is_beside = cluster.leases.was_held(since, brick);
+    let is_elsewhere = before.is_some_and(|record| record.place.is_elsewhere(run.place));
+    let is_suspect = !is_old && is_beside && is_elsewhere || before.is_some_and(|record| record.is_suspect);
+    if is_suspect {
+        cluster.counters.count(Counter::BrickCameElsewhere);
+    }
     let is_behind = is_old || before.is_some_and(|record| record.is_behind);
     let incarnation = run.incarnation.max(before.map_or(0, |record| record.incarnation) + 1);
     let behind = before.map_or_else(Vec::new, |record| record.still_behind(&run.journals));
     let former = before.map_or_else(Vec::new, |record| record.former_beside(&run.journals));
-    let (number, journals) = (run.number, run.journals.clone());
+    let (number, place, journals) = (run.number, run.place, run.journals.clone());
     // Disks that are not entered yet as old know of groups what they knew when they came, whatever the brick has heard since.
     let pending = before.filter(|record| record.is_behind).map(|record| record.knew);
     let knew = pending.map_or(run.newest_known, |knew| knew.min(run.newest_known));
     let found_old = before.map_or(0, |record| record.found_old) + u64::from(is_old);
-    let record = RunRecord { number, incarnation, journals, is_behind, behind, former, knew, found_old };
+    let record = RunRecord {
+        number,
+        incarnation,
+        journals,
+        is_behind,
+        behind,
+        former,
+        knew,
+        found_old,
+        place,
+        is_suspect,
+    };
     if is_contested {
         known.twice = Some((now, known.address.clone()));
         cluster.counters.count(Counter::BrickRanTwice);
@@ -223,6 +262,10 @@ fn on_new_run(
     let put = cluster.records.put_run(brick);
     cluster.put(vec![put], Vec::new(), fx);
     Verdict::Counts { incarnation }
+}
+
+fn has_other_disks(known: &[u64], journals: &[JournalReport]) -> bool {
+    !known.is_empty() && !known.iter().eq(journals.iter().map(|journal| &journal.disk))
 }
 
 /// A run speaks although a later one counts. What it took beyond what the later one found on its disks, that one lacks.

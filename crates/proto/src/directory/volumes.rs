@@ -132,10 +132,11 @@ impl Desk {
     /// The bricks among which a volume's groups are spread; those that are nearly full only if the others are fewer than
     /// `needed`, or lie in fewer failure domains than the copies could be spread over.
     fn candidates(&self, now: Time, needed: usize) -> Vec<Candidate> {
-        let bricks = self.cluster.records.bricks.keys();
+        let (bricks, lacking) = (self.cluster.records.bricks.keys(), self.cluster.lacking());
         let present = bricks
             .filter(|brick| self.cluster.leases.is_alive(now, **brick) && self.cluster.takes_groups(**brick))
-            .filter(|brick| self.cluster.knows_what_is_lost(**brick))
+            // One that lacks something gets no lease before its groups have left it out, and begins nothing.
+            .filter(|brick| !lacking.contains(*brick))
             .filter_map(|brick| Some((*brick, &self.cluster.leases.get(*brick)?.status)))
             .filter(|(_, status)| status.space.capacity_bytes > 0);
         let (roomy, full): (Vec<_>, Vec<_>) = present.partition(|(_, status)| fullness(status) < full::WARN);

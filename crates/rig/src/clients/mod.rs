@@ -22,6 +22,7 @@ mod postgres;
 mod qemu;
 mod record;
 mod tls;
+mod twins;
 mod volume;
 
 pub(crate) use attach::survives_killing_all;
@@ -90,7 +91,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 31] = [
+const OWN: [(&str, &[&str], Own); 33] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -109,6 +110,8 @@ const OWN: [(&str, &[&str], Own); 31] = [
     ("sectors/two-gateways-one-block", &[], hostile::two_gateways_one_block),
     ("clocks/two-gateways-apart", &["faketime"], clocks::two_gateways_apart),
     ("lost/raid0-disk", &[], lost::raid0_disk),
+    ("twins/copy-beside", &["cp"], twins::copy_beside),
+    ("twins/while-paused", &["cp"], twins::while_paused),
     ("broken/disk-cut-short", &[], broken::disk_cut_short),
     ("broken/disk-of-noise", &[], broken::disk_of_noise),
     ("broken/noise-in-data", &[], broken::noise_in_data),

@@ -34,6 +34,7 @@ pub(super) struct Churn {
     /// Those that no command is about.
     at_rest: Vec<Idle>,
     made: u64,
+    made_max: u64,
     cuts: u64,
 }
 
@@ -41,14 +42,18 @@ impl Churn {
     pub(super) fn new(seed: u64) -> Churn {
         let mut draw = Draw::new(seed);
         let interval_ns = draw.between(100 * MS, 2 * SECOND);
-        Churn { draw, interval_ns, at_rest: Vec::new(), made: 0, cuts: 0 }
+        Churn { draw, interval_ns, at_rest: Vec::new(), made: 0, made_max: MADE_MAX, cuts: 0 }
+    }
+
+    pub(super) fn go_on_for_ever(&mut self) {
+        self.made_max = u64::MAX;
     }
 
     /// The next command, and what it is about as it is before.
     fn next(&mut self, model: &VolumePlan) -> Option<(AdminRequest, Idle)> {
         let nonce = self.draw.bits();
         let makes = self.at_rest.is_empty() || self.at_rest.len() < VOLUMES_MAX && self.draw.percent(30);
-        if makes && self.made < MADE_MAX {
+        if makes && self.made < self.made_max {
             self.made += 1;
             let name = format!("idle{}", self.made);
             let plan = VolumePlan { name: name.clone(), ..model.clone() };

@@ -120,6 +120,11 @@ impl Administrator {
         }
     }
 
+    /// It makes idle volumes for as long as it is asked.
+    pub(crate) fn goes_on_for_ever(&mut self) {
+        self.churn.iter_mut().for_each(Churn::go_on_for_ever);
+    }
+
     /// These volumes of the shape are not made.
     pub(crate) fn leave_out(&mut self, volumes: &BTreeSet<usize>) {
         self.deleted.extend(volumes);

@@ -52,6 +52,9 @@ impl World {
             Fault::Rot => self.ask_for_scrub(),
             Fault::StoreCopied => self.exchange_store(),
             Fault::Copied { is_stored } => self.put_back(is_stored),
+            Fault::TwinIsKnown => self.introduce_twin(),
+            Fault::TwinRestarts => self.restart_twin(),
+            Fault::Twins => self.end_twins(),
         }
     }
 
@@ -62,6 +65,7 @@ impl World {
         self.physics.net_mut().unblock_all();
         self.physics.net_mut().set_config(LinkConfig::CLEAN);
         self.faults.late.clear();
+        self.part_twins(true);
         for node in 0..self.nodes.len() {
             self.resume(node);
             self.set_slowness(node, 100);
@@ -98,6 +102,7 @@ impl World {
             Trouble::SlowBrick => self.slow_brick(),
             Trouble::OldDisks => self.copy_disks(),
             Trouble::OldStore => self.copy_store(),
+            Trouble::Twins => self.begin_twins(),
         }
     }
 
@@ -105,8 +110,10 @@ impl World {
         self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(..)))
     }
 
+    /// Those that run once.
     pub(super) fn running_bricks(&self) -> Vec<usize> {
-        self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Brick(_)))
+        let faults = &self.faults;
+        self.nodes.matching(|node| node.is_alive() && node.brick().is_some_and(|id| !faults.runs_twice(id)))
     }
 
     pub(super) fn draw_one(&mut self, nodes: &[usize]) -> Option<usize> {

@@ -34,6 +34,12 @@ impl Harm {
         self.lost.contains(&brick)
     }
 
+    /// The cluster has forgotten the brick.
+    pub(super) fn forget(&mut self, brick: BrickId) {
+        self.lost.remove(&brick);
+        self.restore(brick);
+    }
+
     /// How many bricks never return.
     pub(super) fn lost(&self) -> usize {
         self.lost.len()
@@ -42,6 +48,11 @@ impl Harm {
     /// The brick holds nothing any more of what these groups counted on.
     pub(super) fn wipe(&mut self, brick: BrickId, groups: Vec<GroupId>) {
         self.wiped.extend(groups.into_iter().map(|group| (group, brick)));
+    }
+
+    /// The brick has all that it had.
+    pub(super) fn restore(&mut self, brick: BrickId) {
+        self.wiped.retain(|(_, of)| *of != brick);
     }
 
     /// Whether a group counts on what the brick has lost.

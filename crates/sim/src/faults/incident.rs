@@ -6,6 +6,7 @@ base::named! {
         BricksEvicted: "bricks evicted",
         BricksKilled: "bricks killed",
         BricksLostForGood: "bricks lost for good",
+        BricksRunTwice: "bricks run twice",
         BricksReadmitted: "bricks readmitted",
         BricksReplaced: "bricks replaced",
         BricksWithoutPower: "bricks without power",

@@ -17,6 +17,7 @@ mod old_disks;
 mod old_store;
 mod rot;
 mod tolerance;
+mod twins;
 
 use crate::options::Shape;
 use crate::units::{MS, SECOND};
@@ -29,6 +30,7 @@ use model::link::Arrivals;
 use old_disks::Copy;
 use old_store::Kept;
 use std::collections::BTreeMap;
+use twins::Twins;
 
 /// A fault that ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,12 @@ pub(crate) enum Fault {
         /// Whether the directory has had time to store how far the disks were.
         is_stored: bool,
     },
+    /// A copy of a brick runs, and others hear of it.
+    TwinIsKnown,
+    /// One of two processes with a brick's id is started anew.
+    TwinRestarts,
+    /// Two processes have one brick's id, and one is stopped.
+    Twins,
 }
 
 /// Draws faults and keeps count.
@@ -76,6 +84,8 @@ pub(crate) struct Faults {
     copy: Option<Copy>,
     /// The directory's store that was copied, or put aside for an older one.
     store: Option<Kept>,
+    /// The brick that runs twice.
+    twins: Option<Twins>,
     /// No further fault before.
     quiet_until_ns: u64,
     /// Who lies about delays.
@@ -101,6 +111,7 @@ enum Trouble {
     SlowBrick,
     OldDisks,
     OldStore,
+    Twins,
 }
 
 /// Each kind, and in how many of a hundred seeds it may happen.
@@ -132,6 +143,9 @@ impl Faults {
         if shape.intrigues.old_store {
             kinds.push(Trouble::OldStore);
         }
+        if shape.intrigues.twins {
+            kinds.push(Trouble::Twins);
+        }
         let mut counts = BTreeMap::new();
         if shape.clocks.skew_ppm > 0 {
             counts.insert(Incident::SkewedClocks, u64::from(shape.bricks + shape.gateways + 1));
@@ -153,6 +167,7 @@ impl Faults {
             armed: None,
             copy: None,
             store: None,
+            twins: None,
             quiet_until_ns: 0,
             liar: shape.intrigues.lies.map(Liar::new),
         }
@@ -178,9 +193,19 @@ impl Faults {
         &self.counts
     }
 
+    /// A brick that is gone has no place in the cluster any more.
+    pub(crate) fn forget(&mut self, brick: BrickId) {
+        self.harm.forget(brick);
+    }
+
     /// Whether a brick never returns.
     pub(crate) fn is_lost(&self, brick: BrickId) -> bool {
         self.harm.is_lost(brick)
+    }
+
+    /// Whether two processes have the brick's id.
+    fn runs_twice(&self, brick: BrickId) -> bool {
+        self.twins.as_ref().is_some_and(|twins| twins.brick() == brick)
     }
 
     /// Whether a block of a brick may be rotten.

@@ -27,13 +27,14 @@ impl World {
     }
 
     /// Whether bricks may be out of reach for a while: not where one was lost for good that a view still counts on, and
-    /// the directory could not tell which of them is the one to do without; nor where another one's blocks may be rotten:
+    /// the directory could not tell which of them is the one to do without; nor where one runs twice, or its blocks may be rotten:
     /// who is out of reach may be left out, and miss what nobody can make out any more.
     pub(crate) fn may_disturb(&self, bricks: &[BrickId]) -> bool {
         let Faults { harm, rot, .. } = &self.faults;
+        let is_bad = |brick: &BrickId| rot.is_rotten(*brick) || self.faults.runs_twice(*brick);
         let mut groups: BTreeSet<GroupId> = harm.wiped_groups().collect();
-        let has_rot = |view: &&GroupView| view.members.iter().any(|brick| rot.is_rotten(*brick));
-        groups.extend(self.judges.views().newest().values().filter(has_rot).map(|view| view.group));
+        let is_hurt = |view: &&GroupView| view.members.iter().any(is_bad);
+        groups.extend(self.judges.views().newest().values().filter(is_hurt).map(|view| view.group));
         groups.into_iter().all(|group| self.failing(group, bricks, true).len() <= self.tolerates(group))
     }
 
@@ -66,6 +67,7 @@ impl World {
                 || harm.is_lost(brick)
                 || harm.is_wiped(group, brick)
                 || rot.is_rotten(brick)
+                || self.faults.runs_twice(brick)
                 || with_unsettled && harm.is_unsettled(brick, self.time.now_ns())
                 || with_unsettled && (!self.runs(brick) || self.administrator.has_evicted(brick))
         };

@@ -142,6 +142,7 @@ impl Bed {
             held_at_once: BrickConfig::HELD_AT_ONCE,
             packs: true,
             run: 0,
+            place: wire::Place::default(),
         };
         let format = FormatOptions {
             cluster: CLUSTER,

@@ -17,6 +17,11 @@ impl Bay {
         Bay { disks: configs.map(Disk::new).collect(), shows_heads }
     }
 
+    /// Other disks with what these would show after their brick's process ended.
+    pub(crate) fn copy(&self) -> Bay {
+        Bay { disks: self.disks.iter().map(Disk::copy).collect(), ..*self }
+    }
+
     pub(crate) fn disks(&self) -> &[Disk] {
         &self.disks
     }

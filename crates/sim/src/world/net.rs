@@ -84,6 +84,15 @@ impl Net {
         peers
     }
 
+    /// Those who want to be connected with `node`, in order.
+    pub(crate) fn callers(&self, node: usize) -> Vec<usize> {
+        let calls = |peer: &usize| {
+            let connection = self.connections.get(&pair(node, *peer));
+            connection.is_some_and(|connection| connection.wanted[usize::from(*peer > node)])
+        };
+        self.peers(node).into_iter().filter(calls).collect()
+    }
+
     /// All pairs whose connection stands, in order.
     pub(crate) fn standing(&self) -> Vec<Pair> {
         let mut pairs: Vec<Pair> =

@@ -23,7 +23,7 @@ use proto::seat::heads::Served;
 use std::collections::BTreeSet;
 use store::IoKind;
 use wire::object::Pack;
-use wire::{FragmentId, Span};
+use wire::{FragmentId, Place, Span};
 
 /// What a node is, over all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,13 @@ pub(crate) struct Node {
     life: u32,
     /// It will never run again.
     is_gone: bool,
+    /// The cluster has forgotten it.
+    is_forgotten: bool,
+    /// It began with a copy of another one's disks, under its id.
+    is_copy: bool,
+    /// How often its machine was started anew, and its disks were exchanged.
+    boots: u32,
+    exchanges: u32,
     bay: Option<Bay>,
     shelves: Vec<ShelfDisk>,
     past: Past,
@@ -100,6 +107,10 @@ impl Node {
             kind,
             life: 0,
             is_gone: false,
+            is_forgotten: false,
+            is_copy: false,
+            boots: 0,
+            exchanges: 0,
             bay: None,
             shelves: Vec::new(),
             past: Past::default(),
@@ -168,6 +179,39 @@ impl Node {
 
     pub(crate) fn set_gone(&mut self) {
         self.is_gone = true;
+    }
+
+    /// Its machine is started anew with its next run.
+    pub(super) fn reboot(&mut self) {
+        self.boots += 1;
+    }
+
+    /// Where a brick's process runs there as this node, by its number.
+    pub(super) fn place(&self, node: usize) -> Place {
+        let disk = (node as u64 + 1) << 32 | u64::from(self.exchanges);
+        Place { disk, boot: disk << 16 | u64::from(self.boots) }
+    }
+
+    pub(crate) fn set_copy(&mut self) {
+        self.is_copy = true;
+    }
+
+    pub(crate) fn is_copy(&self) -> bool {
+        self.is_copy
+    }
+
+    /// The number of a running brick's run.
+    pub(crate) fn run_number(&self) -> Option<u64> {
+        Some(self.machine()?.brick()?.status().run.number)
+    }
+
+    pub(crate) fn set_forgotten(&mut self) {
+        self.is_forgotten = true;
+    }
+
+    /// Whether the cluster has forgotten it.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.is_forgotten
     }
 
     /// The brick that it is.
@@ -403,6 +447,7 @@ impl Node {
     }
 
     pub(super) fn set_disks(&mut self, bay: Bay) {
+        self.exchanges += 1;
         self.bay = Some(bay);
     }
 
@@ -457,6 +502,11 @@ impl Node {
     /// Its clock stands until it goes on.
     pub(super) fn stop_clock(&mut self, now_ns: u64) {
         self.process().stands_since_ns.get_or_insert(now_ns);
+    }
+
+    /// Its clock goes on by `span` at once.
+    pub(super) fn pass(&mut self, now_ns: u64, span: Duration) {
+        self.clock = self.clock.ahead(now_ns, span);
     }
 
     /// Goes on with what came meanwhile.
@@ -582,7 +632,12 @@ impl Nodes {
         self.nodes.len() - 1
     }
 
-    /// Which node has this id now.
+    /// A node has its id for itself from now on.
+    pub(crate) fn give_id(&mut self, node: usize) {
+        self.by_id.insert(self.nodes[node].id, node);
+    }
+
+    /// Which node has this id now: of two of them the later one.
     pub(crate) fn slot(&self, id: NodeId) -> Option<usize> {
         self.by_id.get(&id).copied()
     }

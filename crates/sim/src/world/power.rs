@@ -43,6 +43,15 @@ impl World {
         self.boot(node);
     }
 
+    /// Another node with a brick's id and a copy of its disks; it does not run yet.
+    pub(crate) fn add_copy(&mut self, node: usize, id: BrickId) -> usize {
+        let bay = self.nodes[node].disks().copy();
+        let copy = self.nodes.add(NodeId::Brick(id), Kind::Brick(id));
+        self.nodes[copy].set_disks(bay);
+        self.nodes[copy].set_copy();
+        copy
+    }
+
     /// A gateway under an id of its own, on the machine of a brick or on its own; it does not run yet.
     pub(crate) fn add_gateway(&mut self, beside: Option<BrickId>) -> usize {
         let id = GatewayId(self.physics.draw().bits() >> 1);
@@ -110,6 +119,9 @@ impl World {
         self.clear_desk(node);
         let this = &mut self.nodes[node];
         this.stop();
+        if cut != PowerCut::ProcessOnly {
+            this.reboot();
+        }
         if let Some(bay) = this.bay_mut() {
             self.physics.cut_power(bay, cut);
         }
@@ -162,6 +174,12 @@ impl World {
         if self.nodes[node].is_alive() {
             self.settle(node);
         }
+    }
+
+    /// A node's clock goes on by `span` at once, and what is due then is due now.
+    pub(crate) fn pass(&mut self, node: usize, span: Duration) {
+        self.nodes[node].pass(self.time.now_ns(), span);
+        self.arm(node);
     }
 
     /// Writes into the trace what the world does to a node.
@@ -231,7 +249,8 @@ impl World {
             held_at_once: self.shape.bounds.held_at_once,
             // A block of a shelf stands for many.
             packs: !self.nodes[node].has_shelves(),
-            run: u64::from(self.nodes[node].life()),
+            run: self.draw_run(node),
+            place: self.nodes[node].place(node),
         };
         let mut fx = Vec::new();
         if self.nodes[node].has_shelves() {
@@ -252,6 +271,12 @@ impl World {
             brick.step(now, node::Event::Heads(heads), &mut fx);
         }
         Role::Brick(Box::new(brick), fx)
+    }
+
+    /// The number of a brick's run: of two with one id each has its own.
+    fn draw_run(&self, node: usize) -> u64 {
+        let of_copy = if self.nodes[node].is_copy() { node as u64 } else { 0 };
+        of_copy << 32 | u64::from(self.nodes[node].life())
     }
 
     fn store_config(&self, brick: BrickId, disk: u16) -> StoreConfig {

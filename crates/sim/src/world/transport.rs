@@ -20,7 +20,7 @@ impl World {
             self.judges.watch(Time(self.time.now_ns()), sender, to, &packet);
             self.follow(&packet.message);
         }
-        let Some(target) = self.nodes.slot(to) else { return };
+        let Some(target) = self.meet(from, to) else { return };
         if self.physics.net().is_blocked(from, target) {
             return;
         }
@@ -96,20 +96,21 @@ impl World {
     }
 
     /// From now on `node` keeps a connection to `peer`.
-    pub(super) fn want(&mut self, node: usize, peer: NodeId) {
-        let Some(target) = self.nodes.slot(peer).filter(|&target| target != node) else { return };
+    pub(crate) fn want(&mut self, node: usize, peer: NodeId) {
         if !self.nodes[node].may_reach(peer) {
             return;
         }
-        if !self.nodes[target].is_gone() && self.physics.net_mut().want(node, target) {
-            let delay_ns = self.physics.draw().between(MS / 5, 2 * MS);
-            self.try_connect(pair(node, target), delay_ns);
+        for target in self.all_of(peer).into_iter().filter(|target| *target != node) {
+            if !self.nodes[target].is_gone() && self.physics.net_mut().want(node, target) {
+                let delay_ns = self.physics.draw().between(MS / 5, 2 * MS);
+                self.try_connect(pair(node, target), delay_ns);
+            }
         }
     }
 
     /// `node` calls `peer` no more.
     pub(super) fn forget(&mut self, node: usize, peer: NodeId) {
-        if let Some(target) = self.nodes.slot(peer) {
+        for target in self.all_of(peer) {
             self.physics.net_mut().forget(node, target);
         }
     }

@@ -6,6 +6,7 @@ mod panics;
 mod replay;
 mod shrink;
 mod torture;
+mod years;
 
 use crate::global::Global;
 use anyhow::Result;
@@ -23,6 +24,8 @@ pub struct Args {
 enum Command {
     /// Run simulated clusters under faults, and check that every promise holds
     Torture(torture::Torture),
+    /// Let one simulated cluster grow old, and check that nothing of it grows
+    Years(years::Years),
     /// Do the run of a trace again, and show its events
     Replay(replay::Replay),
     /// Find a smaller run with the same violation
@@ -33,6 +36,7 @@ enum Command {
 pub fn run_verb(global: &Global, args: Args) -> Result<ExitCode> {
     match args.command {
         Command::Torture(args) => torture::run(global, &args),
+        Command::Years(args) => years::run(global, &args),
         Command::Replay(args) => replay::run(global, &args),
         Command::Shrink(args) => shrink::run(global, &args),
     }

@@ -2,13 +2,16 @@
 
 use super::*;
 use base::GroupId;
-use wire::{ClusterStatus, JournalReport, Run, Standing, StatusPart};
+use wire::{ClusterStatus, JournalReport, Place, Run, Standing, StatusPart};
 
 const MINE: BrickId = BrickId(1);
+const HERE: Place = Place { disk: 1, boot: 1 };
+const AFTER_A_REBOOT: Place = Place { boot: 2, ..HERE };
+const ELSEWHERE: Place = Place { disk: 2, boot: 3 };
 
 fn run(number: u64, found: u64, durable: u64) -> Run {
     let journals = vec![JournalReport { disk: 1, found, durable }];
-    Run { number, journals, ..Run::default() }
+    Run { number, journals, place: HERE, ..Run::default() }
 }
 
 impl Stage {
@@ -54,17 +57,67 @@ fn stage() -> Stage {
     stage
 }
 
+/// It has the lock that the process before had.
 #[test]
-fn a_restart_with_all_that_was_told_goes_on() {
+fn a_restart_at_the_same_place_counts_at_once() {
     let mut stage = stage();
     stage.runs(run(8, 900, 900));
     stage.run(200);
-    assert_eq!(stage.standing(8), Some(&(0, Standing::Waits)), "the process before may still run");
-    stage.run(1000);
     let Some((lease_ns, Standing::Stands { incarnation: 2, behind })) = stage.standing(8) else {
         panic!("it counts: {:?}", stage.standings)
     };
     assert!(*lease_ns > 0 && behind.is_empty() && stage.is_current());
+    stage.restart();
+    stage.runs(run(9, 900, 900));
+    stage.run(200);
+    let standing = stage.standing(9);
+    assert!(matches!(standing, Some((_, Standing::Stands { incarnation: 3, .. }))), "{standing:?}");
+}
+
+/// Until the lease of the process before has ended it may be cut off from the directory alone, and serve others.
+#[test]
+fn whoever_comes_from_where_the_process_before_may_still_run_waits_for_the_end_of_its_lease() {
+    for place in [AFTER_A_REBOOT, ELSEWHERE, Place::default()] {
+        let mut stage = stage();
+        let lease_ns = stage.directory.desk.cluster.config.lease_ns;
+        stage.runs(Run { place, ..run(8, 900, 900) });
+        let mut waited_ms = 0;
+        while !matches!(stage.standing(8), Some((_, Standing::Stands { .. }))) {
+            stage.run(100);
+            waited_ms += 100;
+            assert!(waited_ms < 5000, "{place:?}: {:?}", stage.standings);
+        }
+        // The last heartbeat of the process before may have been one interval ago.
+        assert!(waited_ms * 1_000_000 + 500_000_000 > lease_ns, "{place:?}: {waited_ms} ms");
+    }
+}
+
+/// Between the copy and the end of its lease the process before may have taken writes that it told nobody of.
+#[test]
+fn a_disk_that_is_elsewhere_is_compared_where_others_have_all() {
+    let mut stage = Stage::new(3);
+    let (bare, whole) =
+        (stage.volume_named("bare", "raid0x3", 1, 1), stage.volume_named("whole", "raid1x3", 1, 2));
+    stage.runs(run(7, 0, 900));
+    stage.run(2000);
+    stage.runs(Run { place: ELSEWHERE, ..run(8, 900, 900) });
+    stage.run(3500);
+    let is_current = |stage: &Stage, volume: &VolumeInfo| {
+        let records = &stage.directory.desk.cluster.records;
+        let group = records.families.get(&volume.family).expect("a family").groups[0];
+        records.groups.get(&group).and_then(|of| of.active.as_ref()).is_some_and(|view| view.is_current(MINE))
+    };
+    assert!(!is_current(&stage, &whole) && is_current(&stage, &bare), "{:?}", stage.standings);
+    assert_eq!(stage.directory.counters().get(Counter::BrickCameElsewhere), 1);
+    assert_eq!(stage.directory.counters().get(Counter::BrickCameWithAnOldDisk), 0);
+    stage.run(4000);
+    stage.catch_up(MINE);
+    stage.run(5000);
+    assert!(is_current(&stage, &whole) && is_current(&stage, &bare), "it was compared");
+    // It is at home there now.
+    stage.runs(Run { place: ELSEWHERE, ..run(9, 950, 950) });
+    stage.run(200);
+    assert!(matches!(stage.standing(9), Some((_, Standing::Stands { behind, .. })) if behind.is_empty()));
 }
 
 #[test]
@@ -153,7 +206,7 @@ fn of_two_processes_with_one_id_the_later_counts_and_has_all_compared() {
     let (mut leases, mut ousted) = (Vec::new(), None);
     for _ in 0..200 {
         stage.run(100);
-        stage.beat(run(8, 900, 950), "b:2");
+        stage.beat(Run { place: ELSEWHERE, ..run(8, 900, 950) }, "b:2");
         let granted = |number| stage.standing(number).is_some_and(|(lease_ns, _)| *lease_ns > 0);
         leases.push((granted(7), granted(8)));
         if let Some((_, Standing::Ousted { by })) = stage.standing(7) {

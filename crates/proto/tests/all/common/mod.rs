@@ -721,6 +721,7 @@ fn config(id: BrickId) -> BrickConfig {
         held_at_once: BrickConfig::HELD_AT_ONCE,
         packs: true,
         run: 0,
+        place: wire::Place::default(),
     }
 }
 
