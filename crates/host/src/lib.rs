@@ -84,6 +84,7 @@ mod workers;
 pub use admin::admin_call;
 pub use attach::run_attach;
 pub use brick::run_brick;
+pub use directory::fill::fill_index;
 pub use directory::run_directory;
 pub use error::HostError;
 pub use format::{DiskIdentity, format_disk, reserve_disk};

@@ -1,6 +1,7 @@
-//! The directory daemon: its machine, its peers, its [`store`], and those of the index's [`shards`].
+//! The directory daemon: its machine, its peers, its [`store`], and those of the index's [`shards`]. Beside it stands [`fill`], for measurements.
 
 mod cached;
+pub(crate) mod fill;
 mod mark;
 mod shards;
 mod shrink;

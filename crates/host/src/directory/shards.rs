@@ -39,10 +39,7 @@ const SHRINKS_EVERY: Duration = Duration::from_millis(100);
 
 impl Drop for Shards {
     fn drop(&mut self) {
-        self.asked.clear();
-        self.runs = None;
-        // Nobody sends anything: it ends when the last thread does.
-        let _ = self.ended.recv_timeout(CLOSING_MAX);
+        self.close(CLOSING_MAX);
     }
 }
 
@@ -55,7 +52,7 @@ impl Shards {
         let (store, asked, runs) = (store.to_owned(), BTreeMap::new(), Some(runs));
         let mut shards = Shards { store, asked, answer, answered, event, runs, ended };
         (0..count)
-            .filter(|shard| path_of(&shards.store, *shard).exists())
+            .filter(|shard| Shards::path_of(&shards.store, *shard).exists())
             .collect::<Vec<_>>()
             .into_iter()
             .try_for_each(|shard| shards.start(shard))?;
@@ -80,7 +77,7 @@ impl Shards {
     fn start(&mut self, shard: u16) -> Result<(), HostError> {
         let (ask, asked) = mpsc::channel();
         let (path, answer, event) =
-            (path_of(&self.store, shard), self.answer.clone(), Arc::clone(&self.event));
+            (Shards::path_of(&self.store, shard), self.answer.clone(), Arc::clone(&self.event));
         let runs = self.runs.clone();
         thread::Builder::new()
             .name(format!("index-{shard}"))
@@ -97,14 +94,29 @@ impl Shards {
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Answer> {
         self.answered.try_iter()
     }
-}
 
-fn path_of(store: &Path, shard: u16) -> PathBuf {
-    let (stem, extension) = (store.file_stem().unwrap_or_default(), store.extension().unwrap_or_default());
-    let mut name = stem.to_owned();
-    name.push(format!(".index-{shard}."));
-    name.push(extension);
-    store.with_file_name(name)
+    /// The next answer of a store, for whoever has nothing else to do; none if it does not come in time.
+    pub(super) fn wait(&self, within: Duration) -> Option<Answer> {
+        self.answered.recv_timeout(within).ok()
+    }
+
+    /// Has the stores closed, of which nothing is asked any more. Whether they are, within this time.
+    pub(super) fn close(&mut self, within: Duration) -> bool {
+        self.asked.clear();
+        self.runs = None;
+        // Nobody sends anything: it ends when the last thread does.
+        self.ended.recv_timeout(within) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    /// Where the file of a shard lies.
+    pub(super) fn path_of(store: &Path, shard: u16) -> PathBuf {
+        let (stem, extension) =
+            (store.file_stem().unwrap_or_default(), store.extension().unwrap_or_default());
+        let mut name = stem.to_owned();
+        name.push(format!(".index-{shard}."));
+        name.push(extension);
+        store.with_file_name(name)
+    }
 }
 
 fn serve(shard: u16, path: &Path, asked: &Receiver<ShardEffect>, answer: &Sender<Answer>, event: &OwnedFd) {

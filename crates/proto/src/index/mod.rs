@@ -2,13 +2,14 @@
 //!
 //! It has shards, among which names are distributed by hash. Each keeps its records in a store of its own, which it reads a page at a time: memory
 //! holds only what is under way. From below to above: `keys` (what is stored), `ids` (how versions are numbered), `held` (versions that are not visible), `sharing` (segments that
-//! versions have in common), `log` (what is being stored), `shard`, then this file, which finds the shard for a question and puts answers together. Why it is so:
-//! `docs/decisions/2026-11-25-large-objects.md`.
+//! versions have in common), `log` (what is being stored), `shard`, then this file, which finds the shard for a question and puts answers together. Beside it stands `fill`
+//! (an index that is made with objects in it, for measurements). Why it is so: `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: where fragments are. A version's *manifest* says it. It is looked into here only to see whether it is one, and whether it
 //! follows from the one before.
 
 mod buckets;
+mod fill;
 mod held;
 mod ids;
 mod keys;
@@ -19,6 +20,7 @@ mod sharing;
 mod tests;
 
 pub use buckets::BucketStreams;
+pub use fill::{EmptyObject, Filling};
 
 use crate::object::{Manifest, Mover};
 use base::{BrickId, NodeId, ObjectVersion, Time};
@@ -96,6 +98,10 @@ pub struct IndexConfig {
 impl IndexConfig {
     /// What is usual.
     pub const USUAL: IndexConfig = IndexConfig { shards: 4, drawn: 0, hold: Duration::from_secs(60) };
+
+    fn count(&self) -> u16 {
+        self.shards.clamp(1, ids::SHARDS_MAX)
+    }
 }
 
 impl Default for IndexConfig {
@@ -145,7 +151,7 @@ enum Gathered {
 
 impl Index {
     pub fn new(config: &IndexConfig) -> Index {
-        let shards = config.shards.clamp(1, ids::SHARDS_MAX);
+        let shards = config.count();
         let shard = |number| Shard::new(number, config.drawn, config.hold);
         Index {
             shards: (0..shards).map(shard).collect(),
@@ -286,7 +292,7 @@ impl Index {
     }
 
     fn shard_of_name(&self, name: &ObjectName) -> usize {
-        base::checksum(&keys::name(name)) as usize % self.shards.len()
+        shard_of_name(&keys::name(name), self.shards.len())
     }
 
     /// The shard that gave a version out; one of another index goes to any, which does not know it.
@@ -389,6 +395,11 @@ impl Gathered {
             Gathered::Gone { versions, partly } => IndexReply::Gone { versions, partly },
         }
     }
+}
+
+/// To which of so many shards a name falls, by the key of its record.
+fn shard_of_name(key: &[u8], shards: usize) -> usize {
+    base::checksum(key) as usize % shards
 }
 
 fn answer(fx: &mut Vec<IndexEffect>, (to, operation): Asker, result: Told) {

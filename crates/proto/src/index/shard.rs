@@ -504,7 +504,7 @@ impl Shard {
         shares.extend(parts);
         shares.sort_unstable_by_key(|share| share.version);
         let record = NameRecord { info, shares: shares.iter().map(|share| share.version).collect() };
-        let puts = [(keys::name(&name), Some(record.to_bytes())), (keys::manifest(version), Some(manifest))];
+        let puts = visible(&name, &record, manifest);
         let ends = held.iter().map(|version| (keys::held(*version), None));
         let shared =
             shares.iter().map(|share| (keys::share(share.version, version), Some(share.segments.to_bytes())));
@@ -819,6 +819,11 @@ impl Shard {
     pub(super) fn check(&self) {
         self.held.check();
     }
+}
+
+/// What is kept of a version that is visible, beside what it shares with others.
+pub(super) fn visible(name: &ObjectName, record: &NameRecord, manifest: Vec<u8>) -> [Put; 2] {
+    [(keys::name(name), Some(record.to_bytes())), (keys::manifest(record.info.version), Some(manifest))]
 }
 
 /// What is kept of a version that is visible no more.

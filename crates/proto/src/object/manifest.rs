@@ -5,7 +5,7 @@ use super::coding::{Coder, Coding, STORED_BLOCKS_MAX, enough};
 use super::doubt::Expected;
 use base::{BLOCK, Checksum, ObjectVersion, Payload};
 use std::collections::BTreeMap;
-use wire::{DecodeError, FragmentId, Reader, SegmentSpan, Share, Wire, Writer, wire_struct};
+use wire::{DecodeError, FragmentId, ObjectInfo, Reader, SegmentSpan, Share, Wire, Writer, wire_struct};
 
 /// A segment has at most so many bytes: what is put or read is in memory a segment at a time.
 pub const SEGMENT_BYTES: usize = 32 << 20;
@@ -195,6 +195,12 @@ impl Manifest {
 
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.bytes)).sum()
+    }
+
+    /// What the index says of the version that this is the manifest of. The checksums of all segments have to be known.
+    pub(crate) fn info(&self, version: ObjectVersion, put_ms: u64) -> ObjectInfo {
+        let checksum = self.checksum().expect("only segments are kept whose checksums are known");
+        ObjectInfo { version, bytes: self.bytes(), checksum, put_ms }
     }
 
     /// The checksum of all bytes; none where that of some segment is not known.

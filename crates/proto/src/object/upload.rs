@@ -432,8 +432,7 @@ impl Uploading {
     }
 
     fn info(&self, version: ObjectVersion, manifest: &Manifest) -> ObjectInfo {
-        let checksum = manifest.checksum().expect("only segments are kept whose checksums are known");
-        ObjectInfo { version, bytes: manifest.bytes(), checksum, put_ms: self.object.put_ms }
+        manifest.info(version, self.object.put_ms)
     }
 
     fn go_on(mut self, step: &mut Step<'_>) -> Option<Uploading> {
