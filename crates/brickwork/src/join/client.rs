@@ -2,7 +2,7 @@
 
 use super::{Admission, JoinAnswer, JoinRequest, PATIENCE, receive, send};
 use crate::security::{Token, sha256};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -10,16 +10,48 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
     StreamOwned,
 };
-use std::io::{Read, Write};
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Whoever calls beside a crowd from the same address may have to make way before it has said who it is, and calls again.
+const TRIES: u32 = 10;
+/// Before the second try; each time it is so much longer.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The request did not get there as a whole, so that nothing was done.
+#[derive(Debug)]
+struct NotAsked;
+
+impl fmt::Display for NotAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the service does not prove to be the cluster that the token names, or hung up")
+    }
+}
+
+fn was_hung_up_on(error: &Error) -> bool {
+    let kind = error.root_cause().downcast_ref::<io::Error>().map(io::Error::kind);
+    let hung_up = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+    error.downcast_ref::<NotAsked>().is_some() && kind.is_some_and(|kind| hung_up.contains(&kind))
+}
 
 /// Asks the join service that `token` names for admission.
 pub fn join(token: &Token, request: &JoinRequest) -> Result<Admission> {
-    let stream = connect(&token.join)?;
-    let admission = match &token.authority {
-        None => converse(stream, request),
-        Some(fingerprint) => converse(secure(stream, fingerprint)?, request),
+    let mut tries = 1;
+    let admission = loop {
+        let stream = connect(&token.join)?;
+        let admission = match &token.authority {
+            None => converse(stream, request),
+            Some(fingerprint) => converse(secure(stream, fingerprint)?, request),
+        };
+        match admission {
+            Err(error) if tries < TRIES && was_hung_up_on(&error) => thread::sleep(PAUSE * tries),
+            admission => break admission,
+        }
+        tries += 1;
     };
     let admission = admission.with_context(|| format!("joining through {} failed", token.join))?;
     if admission.cluster != token.cluster {
@@ -46,8 +78,7 @@ fn connect(address: &str) -> Result<TcpStream> {
 }
 
 fn converse(mut stream: impl Read + Write, request: &JoinRequest) -> Result<Admission> {
-    send(&mut stream, request)
-        .context("the service does not prove to be the cluster that the token names, or hung up")?;
+    send(&mut stream, request).context(NotAsked)?;
     match receive(&mut stream).context("the service gave no answer")? {
         JoinAnswer::Admitted(admission) => Ok(admission),
         JoinAnswer::Refused(why) => bail!("{why}"),
