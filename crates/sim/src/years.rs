@@ -96,11 +96,12 @@ impl World {
                 });
                 continue;
             }
-            let grown = tables.iter().find(|(name, size)| **size > 2 * first[*name].max(8));
+            let largest = |name: &str| first.get(name).copied().unwrap_or_default();
+            let grown = tables.iter().find(|(name, size)| **size > 2 * largest(name).max(8));
             if let Some((name, size)) = grown {
                 let what = format!(
                     "{name}: {size} in month {number}, {} at most in the first {FIRST_MONTHS}",
-                    first[name]
+                    largest(name)
                 );
                 return Err(Violation::new("flat tables", what));
             }

@@ -196,7 +196,7 @@ pub struct Run {
 /// Where a run of a brick's process has its first disk, which nobody else can have open there: two runs of one place come one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// The machine and the disk, or the file: a copy elsewhere has another. 0 where that is not known.
+    /// The machine and the disk, or the file. A copy elsewhere has another, unless the machine was cloned as a whole. 0 where that is not known.
     pub disk: u64,
     /// The same since this start of the machine.
     pub boot: u64,
@@ -205,7 +205,8 @@ pub struct Place {
 impl Place {
     /// Whether a run here has ended once there is one at `later`.
     pub fn ends_with(self, later: Place) -> bool {
-        self != Place::default() && self == later
+        // A clone of the machine may have the same disk, and never the same start.
+        self.boot != 0 && self == later
     }
 
     /// Whether the disk at `later` is another one than here: a copy, or a disk that was moved.

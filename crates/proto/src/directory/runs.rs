@@ -23,7 +23,7 @@ use crate::counters::Counter;
 use base::{BrickId, GroupId, Time, ViewNumber};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{JournalReport, Run, Standing};
+use wire::{JournalReport, Place, Run, Standing};
 
 /// Two heartbeats, and half of one for what holds them up: who is silent for so long was killed, or cannot reach the directory.
 const SILENCE: Duration = Duration::from_millis(1000);
@@ -172,7 +172,12 @@ pub(super) fn on_run(
 
 fn on_same_run(cluster: &mut Cluster, now: Time, brick: BrickId, run: &Run, address: &str) -> Verdict {
     let Some(record) = cluster.records.runs.get_mut(&brick) else { return Verdict::Waits };
-    let has_moved = record.advance(&run.journals);
+    // One that was first heard by a directory of an earlier release.
+    let is_placed = record.place == Place::default() && run.place != record.place;
+    if is_placed {
+        record.place = run.place;
+    }
+    let has_moved = record.advance(&run.journals) || is_placed;
     let incarnation = record.incarnation;
     let runs = &mut cluster.runs;
     if has_moved {
