@@ -275,6 +275,16 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_that_may_not_fit_is_not_begun() {
+        let shop = filled(10);
+        assert_eq!(lacks_room(&shop.path(), Some(1), 1 << 50), None, "what counts is what the records have");
+        for (records, file) in [(Some(1 << 50), 1), (None, 1 << 50)] {
+            let (free, needed) = lacks_room(&shop.path(), records, file).expect("no disk has so much room");
+            assert!(free < needed && needed > 1 << 50);
+        }
+    }
+
+    #[test]
     fn where_there_can_be_no_copy_the_store_goes_on() {
         let mut shop = filled(5000);
         shop.store.as_mut().unwrap().space.records = None;

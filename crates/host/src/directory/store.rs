@@ -596,6 +596,18 @@ mod tests {
         assert_eq!(Store::open(&path).unwrap().contents().unwrap(), pairs(&[("a", "one"), ("c", "3")]));
     }
 
+    /// A record may have megabytes.
+    #[test]
+    fn a_slice_ends_with_so_many_records_or_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("directory.redb")).unwrap();
+        let value = "v".repeat(99);
+        let puts: Vec<Put> = ["a", "b", "c", "d"].map(|key| put(key, Some(&value))).to_vec();
+        store.put(StoreToken(1), &puts).unwrap();
+        let count = |bounds| slice(store.database.as_ref().unwrap(), b"b", bounds).unwrap().len();
+        assert_eq!([(9, 900), (2, 900), (9, 1), (9, 100), (9, 101)].map(count), [3, 2, 1, 1, 2]);
+    }
+
     #[test]
     fn a_store_is_its_owners_only() {
         let folder = tempfile::tempdir().unwrap();

@@ -323,13 +323,18 @@ fn durability_of(file: &File) -> io::Result<Durability> {
     if is_device(file)? {
         return Ok(Durability::WriteThrough);
     }
+    Ok(durability_on(file_system(file)?.f_type))
+}
+
+/// What the system says of the file system that has the file.
+pub(super) fn file_system(file: &File) -> io::Result<libc::statfs> {
     // SAFETY: all zeros is a valid `statfs`.
     let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: an open descriptor, and a valid place for the answer.
     if unsafe { libc::fstatfs(file.as_raw_fd(), &mut stat) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(durability_on(stat.f_type))
+    Ok(stat)
 }
 
 /// By the magic number of the file system, as `statfs` tells it.

@@ -1,9 +1,10 @@
-//! Where a disk is: which machine, which file system or device, and which start of the machine. A copy of the disk is elsewhere.
+//! Where a disk is: which machine, which file system or device, and which start of the machine. A copy of the disk is elsewhere, unless the machine was cloned
+//! as a whole: then only the start is another one.
 
+use super::file::file_system;
 use ring::digest::{SHA256, digest};
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use wire::Place;
 
@@ -20,16 +21,12 @@ pub(super) fn of(file: &File) -> Place {
     Place { disk, boot }
 }
 
-/// The same file after a restart of the machine: numbers of devices may change, file systems keep a number of their own.
+/// The same file after a restart of the machine, where its file system has a number of its own, as ext4 and btrfs do. Others make one of their device's
+/// number, which may change: then the file seems to be elsewhere.
 fn inode(file: &File, metadata: &Metadata) -> Option<String> {
-    // SAFETY: all zeros is a valid `statfs`.
-    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: an open file and a `statfs` to write to.
-    if unsafe { libc::fstatfs(file.as_raw_fd(), &mut stat) } != 0 {
-        return None;
-    }
+    let id = file_system(file).ok()?.f_fsid;
     // SAFETY: the type is two numbers of 32 bits, and hides them.
-    let id: [i32; 2] = unsafe { std::mem::transmute(stat.f_fsid) };
+    let id: [i32; 2] = unsafe { std::mem::transmute(id) };
     (id != [0, 0]).then(|| format!("file {} {} {}", id[0], id[1], metadata.ino()))
 }
 

@@ -391,20 +391,10 @@ fn who_joins_has_no_say_about_writes_in_doubt_even_when_the_change_is_made_twice
 fn volumes_with_links_wait_until_all_daemons_know_such() {
     let mut stage = Stage::new(3);
     let create = |stage: &mut Stage, protocol: &str| {
-        let request = AdminRequest::CreateVolume {
-            name: "linked".to_owned(),
-            size_bytes: 1 << 30,
-            layout: "raid1x3".to_owned(),
-            stripe_unit_blocks: 0,
-            groups: 1,
-            read_policy: wire::ReadPolicy::default(),
-            io_timeout: wire::IoTimeout::default(),
-            protocol: protocol.parse().expect("a protocol"),
-            placement: wire::Placement::default(),
-            stream: base::StreamId::default(),
-            nonce: 77,
-            reads: wire::Reads::default(),
-        };
+        let mut request = volume_request("linked", "raid1x3", 1, 77);
+        if let AdminRequest::CreateVolume { protocol: of_volume, .. } = &mut request {
+            *of_volume = protocol.parse().expect("a protocol");
+        }
         stage.ask(request).map(drop)
     };
     stage.speaks.insert(BrickId(2), wire::Version(0));

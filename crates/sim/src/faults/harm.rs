@@ -50,6 +50,11 @@ impl Harm {
         self.wiped.extend(groups.into_iter().map(|group| (group, brick)));
     }
 
+    /// Whether some group counts on what the brick has lost.
+    pub(super) fn has_lost(&self, brick: BrickId) -> bool {
+        self.wiped.iter().any(|(_, of)| *of == brick)
+    }
+
     /// The brick has all that it had.
     pub(super) fn restore(&mut self, brick: BrickId) {
         self.wiped.retain(|(_, of)| *of != brick);

@@ -74,7 +74,7 @@ impl World {
         let Some(brick) = self.nodes[first].brick().filter(|id| !self.faults.may_be_rotten(*id)) else {
             return;
         };
-        if !self.may_lose(brick) {
+        if !self.may_lose(brick) || self.faults.harm.has_lost(brick) {
             return;
         }
         self.faults.count(Incident::BricksRunTwice);
@@ -162,7 +162,7 @@ impl World {
             None => first,
         };
         match (Some(stays) == counted, has_lost) {
-            // Nothing was taken that the other one lacks, as that one never counted.
+            // No run of it was taken for an old one: whichever counts has all, or was left out and has been compared.
             (true, false) => self.faults.harm.restore(brick),
             (true, true) if !is_behind => {}
             _ => self.note_wiped(brick),

@@ -24,7 +24,7 @@ pub struct Args {
 enum Command {
     /// Run simulated clusters under faults, and check that every promise holds
     Torture(torture::Torture),
-    /// Let one simulated cluster grow old, and check that nothing of it grows
+    /// Let one simulated cluster grow old, and check that its tables do not grow
     Years(years::Years),
     /// Do the run of a trace again, and show its events
     Replay(replay::Replay),

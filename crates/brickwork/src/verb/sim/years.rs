@@ -15,12 +15,12 @@ const MONTHS_OF_A_YEAR: u32 = 12;
 /// `sim years`.
 #[derive(clap::Args, Clone)]
 #[command(after_help = "\
-A cluster of twelve bricks. In each month bricks, gateways and the directory crash, disks rot, are exchanged, and come back
-older or twice, the network fails, and volumes, snapshots and streams come and go. Then all is healed; the oldest brick and those
-that were lost give way to new ones and are forgotten; every fourth month the directory moves to another machine; and all
-clocks go on by a month. At the end of each month all groups must be redundant, no brick may know anything of deleted
-volumes, and no table may have more than twice what the largest of the first six months had. A run takes about a minute of a
-processor for each year.
+A cluster of twelve bricks. In each month bricks, gateways and the directory crash, disks rot, are exchanged or replaced by
+older copies, a brick may run twice, the network fails, and volumes, snapshots and streams come and go. Then all is healed. The
+oldest brick and those that were lost give way to new ones and are forgotten; every fourth month the directory moves to another
+machine; and all clocks go on by a month. At the end of each month all groups must be redundant, and no brick may know anything
+of deleted volumes. From month 7 on no table may have more than twice its largest size in months 1 to 6; one of up to 16 entries
+is never too large. A year takes 20 to 70 seconds of a processor.
 
 Examples:
   brickwork sim years
@@ -59,9 +59,12 @@ pub(super) fn run(global: &Global, args: &Years) -> Result<ExitCode> {
             output::count(outcome.operations, "operation")
         );
         match &outcome.violation {
-            None => println!("No promise was broken, and no table grew."),
+            None => println!("No promise was broken, and no table grew beyond its bound."),
             Some(violation) => {
-                println!("! {violation}\n  Repeat it: brickwork sim years --seed {}", args.seed)
+                println!(
+                    "! {violation}\n  Repeat it: brickwork sim years --years {} --seed {}",
+                    args.years, args.seed
+                )
             }
         }
     }

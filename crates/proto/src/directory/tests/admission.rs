@@ -63,20 +63,11 @@ impl Stage {
     }
 
     fn volume_of(&mut self, name: &str, layout: &str, stream: StreamId) -> Result<AdminReply, AdminError> {
-        self.ask(AdminRequest::CreateVolume {
-            name: name.to_owned(),
-            size_bytes: 1 << 30,
-            layout: layout.to_owned(),
-            stripe_unit_blocks: 0,
-            groups: 1,
-            read_policy: wire::ReadPolicy::default(),
-            io_timeout: wire::IoTimeout::default(),
-            protocol: wire::Protocol::default(),
-            placement: wire::Placement::default(),
-            stream,
-            nonce: name.bytes().map(u64::from).sum(),
-            reads: wire::Reads::default(),
-        })
+        let mut request = volume_request(name, layout, 1, name.bytes().map(u64::from).sum());
+        if let AdminRequest::CreateVolume { stream: of_volume, .. } = &mut request {
+            *of_volume = stream;
+        }
+        self.ask(request)
     }
 
     fn status(&mut self) -> StreamsStatus {

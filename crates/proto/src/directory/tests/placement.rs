@@ -10,20 +10,11 @@ impl Stage {
         layout: &str,
         groups: u32,
     ) -> Result<Vec<Vec<u32>>, AdminError> {
-        self.ask(AdminRequest::CreateVolume {
-            name: "v".to_owned(),
-            size_bytes: 1 << 40,
-            layout: layout.to_owned(),
-            stripe_unit_blocks: 0,
-            groups,
-            read_policy: wire::ReadPolicy::default(),
-            io_timeout: wire::IoTimeout::default(),
-            protocol: wire::Protocol::default(),
-            placement,
-            stream: base::StreamId::default(),
-            nonce: 7,
-            reads: wire::Reads::default(),
-        })?;
+        let mut request = volume_request("v", layout, groups, 7);
+        if let AdminRequest::CreateVolume { size_bytes, placement: rule, .. } = &mut request {
+            (*size_bytes, *rule) = (1 << 40, placement);
+        }
+        self.ask(request)?;
         Ok(self.members())
     }
 

@@ -461,3 +461,56 @@ fn what_a_new_disk_has_yet_to_begin_is_not_lost() {
     let (volume, brick) = (&all.volumes[0], &all.bricks[0]);
     assert_eq!((volume.lost, volume.unavailable, volume.degraded, brick.stale_groups), (0, 0, 0, 0));
 }
+
+/// What it says of its groups before the directory has judged it, nobody may take for content.
+#[test]
+fn a_run_that_waits_with_another_disk_already_counts_as_behind() {
+    let mut stage = stage();
+    let journals = vec![JournalReport { disk: 99, found: 0, durable: 0 }];
+    stage.bricks.get_mut(&MINE).expect("a brick").disks = vec![99];
+    stage.runs(Run { journals, place: ELSEWHERE, ..run(8, 0, 0) });
+    stage.run(200);
+    assert_eq!(stage.standing(8), Some(&(0, Standing::Waits)));
+    assert_eq!(status_of(&mut stage, StatusPart::All).volumes[0].degraded, 1);
+    // The one before goes on: the other process was stopped.
+    stage.bricks.get_mut(&MINE).expect("a brick").disks = vec![1];
+    stage.runs(run(7, 0, 900));
+    stage.run(200);
+    assert_eq!(status_of(&mut stage, StatusPart::All).volumes[0].degraded, 0);
+}
+
+/// It gets no lease before its groups have left it out, and begins nothing.
+#[test]
+fn no_group_of_a_new_volume_is_placed_on_a_brick_that_has_yet_to_be_left_out() {
+    let mut stage = stage();
+    let records = &mut stage.directory.desk.cluster.records;
+    let group = records.groups.keys().next().copied().expect("a group");
+    records.bricks.get_mut(&MINE).expect("a brick").lost.push(group);
+    let refused = stage.ask(volume_request("w", "raid0x3", 1, 2));
+    assert!(matches!(refused, Err(AdminError::TooFewBricks { needed: 3, available: 2 })), "{refused:?}");
+}
+
+/// It began to count while a directory of an earlier release ran.
+#[test]
+fn a_run_that_counts_tells_its_place_later() {
+    let mut stage = stage();
+    stage.runs(Run { place: Place::default(), ..run(8, 900, 900) });
+    stage.run(5000);
+    stage.runs(run(8, 900, 900));
+    stage.run(1500);
+    stage.restart();
+    stage.runs(run(9, 900, 900));
+    stage.run(200);
+    let standing = stage.standing(9);
+    assert!(matches!(standing, Some((_, Standing::Stands { .. }))), "its place was stored: {standing:?}");
+}
+
+#[test]
+fn a_place_proves_nothing_where_the_start_of_the_machine_is_not_known() {
+    let (clone, somewhere) = (Place { boot: 0, ..HERE }, Place::default());
+    assert!(HERE.ends_with(HERE) && !HERE.ends_with(AFTER_A_REBOOT));
+    assert!(!clone.ends_with(clone) && !somewhere.ends_with(somewhere));
+    assert!(
+        HERE.is_elsewhere(ELSEWHERE) && !HERE.is_elsewhere(AFTER_A_REBOOT) && !HERE.is_elsewhere(somewhere)
+    );
+}
