@@ -129,11 +129,6 @@ impl Leases {
         now > self.bricks.get(&brick).map_or(self.grace, |lease| lease.until.max(self.grace))
     }
 
-    /// Whether the brick may have believed in its views then. A directory that has just started does not know.
-    pub(super) fn was_held(&self, then: Time, brick: BrickId) -> bool {
-        self.bricks.get(&brick).is_some_and(|lease| then <= lease.until)
-    }
-
     pub(super) fn len(&self) -> usize {
         self.bricks.len()
     }

@@ -180,7 +180,10 @@ impl Members {
     ) {
         let bricks = &cluster.records.bricks;
         let is_evicted = |brick| bricks.get(&brick).is_some_and(|record| record.evicted);
-        let dead = cluster.leases.dead(now, bricks.keys().copied(), is_evicted);
+        // Who is back and waited for nothing but the end of its lease counts with its next word, and has all that it had.
+        let waits = |brick: &BrickId| cluster.runs.is_about_to_count(now, *brick);
+        let absent = bricks.keys().copied().filter(|brick| !waits(brick));
+        let dead = cluster.leases.dead(now, absent, is_evicted);
         let evicted: BTreeSet<BrickId> =
             dead.iter().copied().filter(|brick| cluster.leases.is_alive(now, *brick)).collect();
         let lost: Vec<(BrickId, GroupId)> = bricks

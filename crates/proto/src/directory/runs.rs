@@ -7,10 +7,14 @@
 //!
 //! Of two processes with one id the later counts. One that runs at the same place, from the same file or disk and since the same start of
 //! the machine, counts at once: it has the disk's lock, so that the earlier one has ended. Any other counts only once the earlier one's
-//! lease has ended: who is silent may be cut off from the directory alone, and still serve others. One that runs elsewhere, and came while the
-//! earlier one had its lease, is *suspect*: between the copy and the end of that lease the earlier one may have taken writes that it told nobody of.
-//! So it counts as having lost its blocks in all groups whose other members are there and have all; and in all groups where the earlier one
-//! is still heard.
+//! lease has ended: who is silent may be cut off from the directory alone, and still serve others. One that runs elsewhere with the same disk is
+//! *suspect*: since the copy the earlier one may have taken writes that it told nobody of. It takes them as long as a view counts on it, also without a
+//! lease. So the later one counts as having lost its blocks in all groups that count on it and whose other members are there and have all; and in all
+//! groups where the earlier one is still heard. A disk that was moved while its brick was away loses nothing by that: views have left it out there.
+//!
+//! What a process sent before it ended may arrive after what the next one at the same place sends, and a run that was never told its number among
+//! the runs looks like a new one then. Its journal ends before what the next one told, like that of an older copy of the disk, and nowhere beyond what
+//! the next one found. But a process that finds such a copy at a place comes after the end of the one before: so it waits until that one is silent.
 //!
 //! *What is not seen*, where the place stays the same: what a brick took after the last position that the directory heard, a heartbeat's
 //! time; after a restart of the directory itself, after the last that it stored, [`STORED_EVERY`] and a heartbeat's time. And one process
@@ -128,6 +132,12 @@ impl Runs {
         self.bricks.get(&brick).is_some_and(|known| known.has_other_disks)
     }
 
+    /// Whether a run of the brick is heard that does not count yet: it does once the lease of the one before has ended.
+    pub(super) fn is_about_to_count(&self, now: Time, brick: BrickId) -> bool {
+        let rival = self.bricks.get(&brick).and_then(|known| known.rival);
+        rival.is_some_and(|rival| now.since(rival.heard) < SILENCE)
+    }
+
     /// What an operator should know: of disks that are older than they say, and of bricks that run twice.
     pub(super) fn warnings(&self, now: Time) -> impl Iterator<Item = String> {
         self.bricks.iter().flat_map(move |(brick, known)| {
@@ -211,24 +221,32 @@ fn on_new_run(
     };
     let rival = Rival { number: run.number, since, heard: now };
     let disks = cluster.records.bricks.get(&brick).map(|record| &record.disks[..]);
-    known.rival = Some(rival);
     let before = cluster.records.runs.get(&brick);
     let has_ended = before.is_none_or(|record| record.place.ends_with(run.place));
     let is_quiet = now.since(known.heard.unwrap_or(began)) >= SILENCE;
+    let is_ahead = before
+        .is_some_and(|record| record.is_ahead_of(&run.journals) || record.knows_as_former(&run.journals));
+    // As long as the run that counts is heard this is a late word of one that ended before it, and no rival.
+    let may_be_before = before.is_some_and(|record| record.began_behind(&run.journals));
+    let is_late = has_ended && is_ahead && may_be_before && !is_quiet;
+    if !is_late {
+        known.rival = Some(rival);
+    }
     let is_contested = !has_ended && !is_quiet && rival.contests(now);
     let may_count = cluster.rules.may_count(cluster.leases.has_ended(now, brick));
-    let is_free = has_ended || may_count && (is_quiet || is_contested);
+    let is_free = !is_late && (has_ended || may_count && (is_quiet || is_contested));
     known.has_other_disks = !is_free && disks.is_some_and(|disks| has_other_disks(disks, &run.journals));
     if !is_free {
         return Verdict::Waits;
     }
-    let is_ahead = before
-        .is_some_and(|record| record.is_ahead_of(&run.journals) || record.knows_as_former(&run.journals));
     let is_old = is_contested || cluster.rules.is_old_disk(is_ahead);
-    // Who comes long after is no copy beside it, but a disk that was moved.
-    let is_beside = cluster.leases.was_held(since, brick);
-    let is_elsewhere = before.is_some_and(|record| record.place.is_elsewhere(run.place));
-    let is_suspect = !is_old && is_beside && is_elsewhere || before.is_some_and(|record| record.is_suspect);
+    // The same disk elsewhere: it may be a copy. What is known of the earlier one's lease proves nothing: a directory that restarted does not
+    // know of it, and without one writes are still taken.
+    let is_elsewhere = before
+        .is_some_and(|record| record.place.is_elsewhere(run.place) && record.has_a_disk_of(&run.journals));
+    let is_counted_on = cluster.records.groups.index().of_writer(brick).next().is_some();
+    let is_suspect =
+        !is_old && is_elsewhere && is_counted_on || before.is_some_and(|record| record.is_suspect);
     if is_suspect {
         cluster.counters.count(Counter::BrickCameElsewhere);
     }
@@ -336,8 +354,11 @@ impl RunRecord {
 
     /// The groups of which disks have older blocks, if any of these disks is still there.
     fn still_behind(&self, journals: &[JournalReport]) -> Vec<GroupId> {
-        let is_there = pairs(&self.journals, journals).next().is_some();
-        if is_there { self.behind.clone() } else { Vec::new() }
+        if self.has_a_disk_of(journals) { self.behind.clone() } else { Vec::new() }
+    }
+
+    fn has_a_disk_of(&self, journals: &[JournalReport]) -> bool {
+        pairs(&self.journals, journals).next().is_some()
     }
 
     /// Whether one of these disks was exchanged for another one, and is back.
@@ -358,6 +379,11 @@ impl RunRecord {
     /// Whether a disk of another run begins before what was told of it.
     fn is_ahead_of(&self, journals: &[JournalReport]) -> bool {
         pairs(&self.journals, journals).any(|(known, told)| told.found < known.durable)
+    }
+
+    /// Whether this run found on its disks all that another one says of them, as one that came after it did.
+    fn began_behind(&self, journals: &[JournalReport]) -> bool {
+        pairs(&self.journals, journals).all(|(known, told)| told.durable <= known.found)
     }
 
     /// Whether an earlier run of the brick has taken more than what this one found.
