@@ -2,7 +2,7 @@
 //!
 //! Reading order: `tidy` (what the sources must keep), `test` (everything that must be green), `fuzz`, `words` (the command
 //! line), `workspace` (building), `before` (building the release before). Runs of real processes are `crates/rig`, which `clients`,
-//! `neighbours`, `soak`, `partition`, `rot` and `bench` build and start.
+//! `neighbours`, `soak`, `partition`, `pauses`, `rot` and `bench` build and start.
 
 mod before;
 mod fuzz;
@@ -31,8 +31,9 @@ Usage: cargo xtask VERB [OPTIONS]
   soak         Kill, stop and restart daemons under load; porcupine judges the history
   neighbours   Replace the daemons of the release before by those of this one, one at a time, under load
   partition    Cut the network between daemons under load, heal it; porcupine judges the history
+  pauses       Pause a brick and a gateway while their clocks stand; count reads that are old
   rot          Change bytes anywhere in the bricks' disks, read everything back, scrub
-  bench        block, rebuild, failslow, fairness, netraid, index or object: measure, side by side with what the machine can do
+  bench        block, rebuild, failslow, fairness, netraid, index, object or disk: measure, side by side with what the machine can do
   fuzz         Fuzz every target in fuzz/, or the one named
                  --seconds N   for each target: 600
 
@@ -63,7 +64,9 @@ fn run(mut words: Words) -> Result<ExitCode> {
             let words = words.with(&["--before".to_owned(), before.display().to_string()]);
             return workspace::rig(test::PROFILE, &verb, words);
         }
-        "clients" | "soak" | "partition" | "rot" => return workspace::rig(test::PROFILE, &verb, words),
+        "clients" | "soak" | "partition" | "pauses" | "rot" => {
+            return workspace::rig(test::PROFILE, &verb, words);
+        }
         // Figures are those of the build that users run.
         "bench" => return workspace::rig("release", &verb, words),
         other => bail!("there is no `cargo xtask {other}`; `cargo xtask --help` lists what there is"),

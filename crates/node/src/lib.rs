@@ -390,6 +390,16 @@ impl<B: Backing> BrickNode<B> {
         if self.stores.iter().any(|store| store.stats().journal.torn_tails > 0) {
             brick.count(Counter::TornJournalTailAtRecovery);
         }
+        let pages = || self.stores.iter().map(|store| store.stats().pages);
+        if pages().any(|pages| pages.is_mapped && pages.count > 0) {
+            brick.count(Counter::DiskOpenedByItsMap);
+        }
+        if pages().any(|pages| pages.is_mapped && pages.read_at_open > 0) {
+            brick.count(Counter::DiskOpenedByItsMapAfterAnInterruptedCycle);
+        }
+        if pages().any(|pages| !pages.is_mapped && pages.read_at_open > 0) {
+            brick.count(Counter::DiskOpenedByAllItsPages);
+        }
         self.phase = Phase::Running(Box::new(brick));
         // They were seen before it was known where the blocks are.
         self.see_heads();

@@ -1,12 +1,13 @@
-//! `rig`: runs of real processes. `cargo xtask clients`, `soak`, `partition`, `rot` and `bench` build and start it.
+//! `rig`: runs of real processes. `cargo xtask clients`, `soak`, `partition`, `pauses`, `rot` and `bench` build and start it.
 //!
-//! Reading order: `clients` (real programs against a real cluster), `soak`, `partition` and `rot` (what is done to real
+//! Reading order: `clients` (real programs against a real cluster), `soak`, `partition`, `pauses` and `rot` (what is done to real
 //! daemons, with `history` and `porcupine` to judge what clients saw), `bench` (figures beside their bounds).
 
 mod bench;
 mod clients;
 mod history;
 mod partition;
+mod pauses;
 mod place;
 mod porcupine;
 mod rot;
@@ -33,6 +34,8 @@ enum Verb {
     Neighbours(clients::neighbours::Options),
     /// Cuts the network between daemons under load, heals it, and has the history judged by porcupine
     Partition(partition::Options),
+    /// Pauses a brick and a gateway together while their clocks stand, and counts old reads
+    Pauses(pauses::Options),
     /// Changes bytes anywhere in the bricks' disks, reads everything back, scrubs
     Rot(rot::Options),
     /// Measures, side by side with what the machine can do
@@ -56,6 +59,8 @@ enum Bench {
     Object(bench::object::Options),
     /// The index of objects: names put and listed, and what the directory holds in memory for them
     Index(bench::index::Options),
+    /// Opening a disk that is full: what is read, how long it takes, what it takes of memory
+    Disk(bench::disk::Options),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +80,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Soak(options) => soak::verb(&options),
         Verb::Neighbours(options) => clients::neighbours::verb(&options),
         Verb::Partition(options) => partition::verb(&options),
+        Verb::Pauses(options) => pauses::verb(&options),
         Verb::Rot(options) => rot::verb(&options),
         Verb::Bench(Bench::Block(options)) => bench::verb(&options),
         Verb::Bench(Bench::Rebuild(options)) => bench::rebuild::verb(&options),
@@ -83,5 +89,6 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(Bench::Netraid(options)) => bench::netraid::verb(&options),
         Verb::Bench(Bench::Object(options)) => bench::object::verb(&options),
         Verb::Bench(Bench::Index(options)) => bench::index::verb(&options),
+        Verb::Bench(Bench::Disk(options)) => bench::disk::verb(&options),
     }
 }

@@ -15,7 +15,7 @@ use proto::layout::{Geometry, Layout, placement};
 use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
-use store::Limits;
+use store::{Limits, MapUse};
 use wire::{AdminRequest, DataPath, Placement, Protocol, ReadPolicy, Reads};
 
 /// What a run is asked to be. `None` lets the seed draw.
@@ -209,6 +209,8 @@ pub(crate) struct Disks {
     pub(crate) journal_bytes: u64,
     pub(crate) cache_bytes: usize,
     pub(crate) limits: Limits,
+    /// Whether what the map of a disk's pages says is compared with the pages each time it is opened.
+    pub(crate) map: MapUse,
     /// Whether clients write more than fits.
     pub(crate) are_small: bool,
 }
@@ -526,6 +528,7 @@ impl Disks {
             cache_bytes: *draw.pick(&[0, 0, 64 << 10, 64 << 20]),
             limits: draw_limits(draw),
             journal_bytes: if are_small { 1 << 20 } else { *draw.pick(&[128 << 10, 1 << 20, 4 << 20]) },
+            map: MapUse::Compared,
             are_small,
         }
     }

@@ -180,18 +180,18 @@ impl World {
         let mut tables = Tables::new();
         for (key, value) in self.store_contents() {
             let name = match key.first() {
-                Some(b'b') => "bricks of the directory",
+                Some(b'b') => "bricks",
                 Some(b'j') => "runs of bricks",
                 Some(b'v') => "volumes",
                 Some(b'f') => "families",
                 Some(b'g') => "groups",
                 Some(b'd') => "deletions",
-                Some(b'l' | b'r' | b's') => "marks of groups and bricks",
+                Some(b'l' | b'r' | b's') => "marks",
                 Some(b't' | b'k') => "streams and buckets",
                 _ => "other records",
             };
             *tables.entry(name).or_default() += 1;
-            *tables.entry("bytes of the directory's store").or_default() += (key.len() + value.len()) as u64;
+            *tables.entry("bytes of the store").or_default() += (key.len() + value.len()) as u64;
         }
         let mut highest = |name: &'static str, size: u64| {
             let entry = tables.entry(name).or_default();
@@ -199,20 +199,17 @@ impl World {
         };
         for node in self.nodes.iter().filter_map(|node| node.machine()) {
             highest(
-                "families that a brick knows",
+                "families of a brick",
                 node.brick().map_or(0, |brick| brick.volumes_held().count() as u64),
             );
             for store in node.stores() {
                 let stats = store.stats();
-                highest("sheets of notes on a disk", stats.journal.sheets);
-                highest("metadata pages on a disk", stats.pages.count);
+                highest("sheets of notes", stats.journal.sheets);
+                highest("metadata pages", stats.pages.count);
             }
         }
         let directory = self.nodes[0].directory();
-        highest(
-            "entries in the directory's memory",
-            directory.map_or(0, |directory| directory.entries() as u64),
-        );
+        highest("entries in memory", directory.map_or(0, |directory| directory.entries() as u64));
         tables
     }
 }

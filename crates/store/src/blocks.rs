@@ -53,11 +53,11 @@ pub(crate) struct Bounds {
 }
 
 impl Blocks {
-    /// With nothing known yet.
-    pub(crate) fn new(geometry: &Geometry, bounds: &Bounds) -> Blocks {
+    /// With nothing known yet, and room for so many pages.
+    pub(crate) fn new(geometry: &Geometry, places: u32, bounds: &Bounds) -> Blocks {
         Blocks {
             layers: Layers::default(),
-            pages: Pages::new(geometry.page_count, bounds.pages_max),
+            pages: Pages::new(places, bounds.pages_max),
             slots: Allocator::new(geometry.slot_count),
             discards: Discards::new(bounds.journal_bytes),
             cache: BlockCache::new(bounds.cache_bytes),
@@ -360,6 +360,13 @@ impl Blocks {
         self.discards.log(region);
         let slots = self.layers.discard(region);
         slots.into_iter().for_each(|slot| self.slots.free(slot));
+    }
+
+    /// Whether the same is known of the disk's pages.
+    pub(crate) fn is_same(&self, other: &Blocks) -> bool {
+        self.pages.iter().eq(other.pages.iter())
+            && self.pages.lost() == other.pages.lost()
+            && self.slots.is_same(&other.slots)
     }
 
     /// Asserts that the accounts are true.

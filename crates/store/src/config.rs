@@ -17,6 +17,20 @@ pub struct StoreConfig {
     pub limits: Limits,
     /// Whether a block is what was written, by its checksum. Only tests of the checkers hand in another answer.
     pub sum_check: SumCheck,
+    /// What the map of pages is good for when the disk is opened.
+    pub map: MapUse,
+}
+
+/// What the map of pages is good for when a disk is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MapUse {
+    /// What it says need not be read from the pages.
+    #[default]
+    Trusted,
+    /// All pages are read, too, and it is asserted that they say the same: for tests.
+    Compared,
+    /// All pages are read instead.
+    Ignored,
 }
 
 /// Tells whether a block fits its checksum.
@@ -65,7 +79,16 @@ impl Default for Limits {
 impl StoreConfig {
     /// With default limits and 64 MiB of cache.
     pub fn new(cluster: ClusterId, brick: BrickId, disk_index: u16, disk_bytes: u64) -> StoreConfig {
-        let limits = Limits::default();
-        StoreConfig { cluster, brick, disk_index, disk_bytes, cache_bytes: 64 << 20, limits, sum_check: fits }
+        let (limits, map) = (Limits::default(), MapUse::default());
+        StoreConfig {
+            cluster,
+            brick,
+            disk_index,
+            disk_bytes,
+            cache_bytes: 64 << 20,
+            limits,
+            sum_check: fits,
+            map,
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Destaging: journalled content is written to its final place, the metadata pages learn of it, and the journal's tail moves up.
 //!
-//! One cycle: a checkpoint frame that carries forward all that is undecided; then all content journalled before it is written
-//! to its final place; a flush; a journal header with the checkpoint as the new tail. Only then are slots free that the cycle
-//! gave up, because until then a crash brings the old journal back, and with it the old places.
+//! One cycle: a checkpoint frame that carries forward all that is undecided; the intent, which names the places of the pages that will be
+//! written ([`crate::page_map`]); then all content journalled before is written to its final place, and what the map says of the pages; a
+//! flush; a journal header with the checkpoint as the new tail. Only then are slots free that the cycle gave up, because until
+//! then a crash brings the old journal back, and with it the old places.
 //!
 //! Content is written in turns of some blocks each ([`crate::turns`]), so that clients' requests need not wait for a whole cycle.
 
@@ -12,6 +13,7 @@ use crate::device::{Device, FlushPurpose, Look, WritePurpose};
 use crate::group_commit::Log;
 use crate::heal::Damaged;
 use crate::metadata::{Key, PAGE_BLOCKS, PAGE_SLOTS};
+use crate::page_map::PageMap;
 use crate::queue::Item;
 use crate::record::aligned_copy;
 use crate::stats::DestageStats;
@@ -39,7 +41,9 @@ enum Cycle {
     Sealing {
         tail: u64,
     },
-    /// Content and pages are being written.
+    /// The intent is being written.
+    Intending(Writing),
+    /// Content and pages are being written, and then what the map says of the pages.
     Writing(Writing),
     /// They are being flushed.
     Flushing(Writing),
@@ -51,16 +55,18 @@ enum Cycle {
 pub(crate) struct Destage {
     limits: Limits,
     cycle: Cycle,
+    pub(crate) map: PageMap,
     turns: Turns,
     damaged: Damaged,
     stats: DestageStats,
 }
 
 impl Destage {
-    pub(crate) fn new(limits: Limits) -> Destage {
+    pub(crate) fn new(limits: Limits, map: PageMap) -> Destage {
         Destage {
             limits,
             cycle: Cycle::Idle,
+            map,
             turns: Turns::default(),
             damaged: Damaged::default(),
             stats: DestageStats::default(),
@@ -73,7 +79,7 @@ impl Destage {
             Cycle::Writing(writing) | Cycle::Flushing(writing) | Cycle::Header(writing) => {
                 writing.written_blocks()
             }
-            Cycle::Idle | Cycle::Wanted | Cycle::Sealing { .. } => 0,
+            Cycle::Idle | Cycle::Wanted | Cycle::Sealing { .. } | Cycle::Intending(_) => 0,
         };
         DestageStats { blocks: self.stats.blocks + of_cycle, waiting_slots, ..self.stats }
     }
@@ -107,6 +113,7 @@ impl Destage {
     /// Wants a cycle when enough has gathered, the journal fills up, or the disk is idle.
     pub(crate) fn consider(&mut self, now: Time, blocks: &Blocks, log: &Log) {
         self.want(blocks.pages.has_blank() || log.facts.notes.are_due(blocks.slots.available()));
+        self.want(self.map.due(self.limits.idle_ns).is_some_and(|due| now >= due));
         let Some(due) = self.due(blocks) else { return };
         let journal_max = (log.journal().capacity() / 3).min(self.limits.backlog_bytes as u64 * 2);
         let durable = blocks.layers.durable();
@@ -124,10 +131,12 @@ impl Destage {
         }
     }
 
-    /// When journalled content is written to its final place on an idle disk.
+    /// When a cycle begins on an idle disk: journalled content is written to its final place, or the map's first round goes on.
     pub(crate) fn due(&self, blocks: &Blocks) -> Option<Time> {
-        let since = blocks.layers.durable_since().filter(|_| self.is_idle());
-        since.map(|since| since + Duration::from_nanos(self.limits.idle_ns))
+        let since = blocks.layers.durable_since();
+        let content = since.map(|since| since + Duration::from_nanos(self.limits.idle_ns));
+        let map = self.map.due(self.limits.idle_ns);
+        content.into_iter().chain(map).min().filter(|_| self.is_idle())
     }
 
     /// The checkpoint begins at `tail`.
@@ -147,7 +156,28 @@ impl Destage {
         let blank = blocks.pages.take_blank();
         let mut todo = self.todo(blocks, blank);
         add_zeros(&mut todo, blocks);
-        self.cycle = Cycle::Writing(Writing::new(tail, todo));
+        let writing = Writing::new(tail, todo);
+        if self.map.begin_cycle(tail, writing.places(blocks), device) {
+            self.cycle = Cycle::Intending(writing);
+            return Ok(());
+        }
+        self.cycle = Cycle::Writing(writing);
+        self.go_on(blocks, log, device)
+    }
+
+    /// A write of the map is done.
+    pub(crate) fn on_map_written(
+        &mut self,
+        blocks: &mut Blocks,
+        log: &Log,
+        device: &mut Device,
+    ) -> Result<(), NoRoom> {
+        if self.map.on_written() {
+            let Cycle::Intending(writing) = core::mem::replace(&mut self.cycle, Cycle::Idle) else {
+                unreachable!("an intent stands before the pages")
+            };
+            self.cycle = Cycle::Writing(writing);
+        }
         self.go_on(blocks, log, device)
     }
 
@@ -183,7 +213,7 @@ impl Destage {
         if writing.has_more() {
             self.turns.ask(writing.blocks_left(blocks), device);
         }
-        if writing.is_done() {
+        if writing.is_done() && self.map.finish(writing.said(), blocks, device) {
             let Cycle::Writing(writing) = core::mem::replace(&mut self.cycle, Cycle::Idle) else {
                 unreachable!("just seen")
             };
@@ -213,7 +243,8 @@ impl Destage {
         let Cycle::Flushing(writing) = core::mem::replace(&mut self.cycle, Cycle::Idle) else {
             unreachable!("a cycle flushes once")
         };
-        let (header, place) = log.journal().next_header(writing.tail(), blocks.pages.high());
+        let (header, place) =
+            log.journal().next_header(writing.tail(), blocks.pages.high(), self.map.for_header());
         let sector = Payload::from(aligned_copy(&header.encode_sector(device.seed())));
         self.cycle = Cycle::Header(writing);
         device.write(WritePurpose::Header, HEADERS_AT + place * BLOCK_U64, sector, true);
@@ -225,6 +256,7 @@ impl Destage {
             unreachable!("a cycle writes one header")
         };
         log.move_tail(writing.tail());
+        self.map.end_cycle(now);
         let left = blocks.layers.end_destaging();
         blocks.release(left);
         self.stats.blocks += writing.written_blocks();

@@ -45,6 +45,8 @@ pub(crate) enum ReadPurpose {
     Look(Look),
     /// Blocks of a read.
     Blocks(ReadId, Run),
+    /// Metadata pages of which the map is to say what is there.
+    Map,
 }
 
 /// What a write is for.
@@ -56,6 +58,8 @@ pub(crate) enum WritePurpose {
     Blocks,
     /// A metadata page, which stays in memory until it is written; none when its place becomes free.
     Page(Option<Key>),
+    /// What the map of pages says.
+    Map,
     /// The journal header that moves the tail.
     Header,
 }
@@ -226,6 +230,7 @@ impl WritePurpose {
             WritePurpose::Group => "journal write",
             WritePurpose::Blocks => "data write",
             WritePurpose::Page(_) => "metadata write",
+            WritePurpose::Map => "write to the map of metadata pages",
             WritePurpose::Header => "journal header write",
         }
     }

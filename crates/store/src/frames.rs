@@ -36,6 +36,8 @@ pub(crate) struct Frames {
     /// Where the first frame is that is not whole; later ones are looked for from there on.
     torn: Option<u64>,
     has_torn_tail: bool,
+    /// Whether a checkpoint stands behind the one at which the journal begins.
+    has_open_cycle: bool,
     /// The last whole frame.
     last: Option<Frame>,
     /// Records of the frames before it.
@@ -58,6 +60,7 @@ impl Frames {
             careful_until,
             torn: None,
             has_torn_tail: false,
+            has_open_cycle: false,
             last: None,
             records,
         }
@@ -124,6 +127,11 @@ impl Frames {
         self.at
     }
 
+    /// Whether the journal has the checkpoint of a cycle that did not end.
+    pub(crate) fn has_open_cycle(&self) -> bool {
+        self.has_open_cycle
+    }
+
     pub(crate) fn has_torn_tail(&self) -> bool {
         self.has_torn_tail
     }
@@ -164,6 +172,8 @@ impl Frames {
         let frame = Bytes::copy_from_slice(&self.window[self.taken..self.taken + header.length as usize]);
         match header.records(&frame, self.seed) {
             Some(records) => {
+                let is_checkpoint = records.iter().any(|record| matches!(record, Record::Checkpoint { .. }));
+                self.has_open_cycle |= is_checkpoint && header.position > self.header.tail;
                 let before = self.take_last();
                 self.records.extend(before);
                 self.taken += frame.len();

@@ -86,7 +86,7 @@ mod tests {
     fn a_page_that_is_gone_leaves_no_pin_to_the_one_that_comes_after() {
         let geometry = Geometry::plan(8 << 20, 1 << 20).expect("a disk");
         let bounds = Bounds { cache_bytes: 0, pages_max: 0, used_percent_max: 90, journal_bytes: 1 << 20 };
-        let mut blocks = Blocks::new(&geometry, &bounds);
+        let mut blocks = Blocks::new(&geometry, geometry.page_count, &bounds);
         let key = Key { volume: VolumeId(1), page: 2, plane: 0 };
         blocks.pages.create(key, Page::of(Kind::Absent));
         blocks.pages.pin(key);

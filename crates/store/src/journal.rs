@@ -4,6 +4,7 @@
 //! the ring's end. One frame is in flight at a time, so only the last one can be torn.
 
 use crate::header::Header;
+use crate::page_map::MapAt;
 use crate::superblock::Geometry;
 use base::Payload;
 use bytes::Bytes;
@@ -90,8 +91,8 @@ impl Journal {
     }
 
     /// The header that moves the tail to `tail`, and which of the two places it goes to.
-    pub(crate) fn next_header(&self, tail: u64, pages_high: u32) -> (Header, u64) {
+    pub(crate) fn next_header(&self, tail: u64, pages_high: u32, map: Option<MapAt>) -> (Header, u64) {
         let generation = self.generation + 1;
-        (Header { generation, tail, head: self.durable, pages_high }, generation % 2)
+        (Header { generation, tail, head: self.durable, pages_high, map }, generation % 2)
     }
 }

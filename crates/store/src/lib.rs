@@ -10,13 +10,13 @@
 //! - `blocks`: where blocks are: `layers` of content in memory, `pages` and `slots`, `discard`, `cache`, and `full_disk`;
 //! - `group_commit`: what one group of records holds, and all that waits for one: the `queue`, `writes` and `works` that are
 //!   not over, `barrier`, `facts` with `notes`;
-//! - `destage` with `writing` and `heal`: cycles that bring journalled content to its final place;
+//! - `destage` with `writing`, `heal` and `page_map`: cycles that bring journalled content to its final place, and note which page is where;
 //! - `read` with `pass`: reads that are not answered;
 //! - `running`: the router, with `commands` (from a command to stable storage) and `apply` (what makes content committed).
 //!
 //! Reading order: [`io`] (what a store asks of its disk), `superblock` and `header` (what is where), `record` and `journal` (how
 //! a write gets on stable storage), `metadata` (where blocks are at home), `overlay`, then the parts above; `recovery`
-//! with `frames`, `page_scan` and `restore` (opening a disk); `machine` puts both together. Beside it stands
+//! with `frames`, `page_map`, `page_scan` and `restore` (opening a disk); `machine` puts both together. Beside it stands
 //! [`fsck`](mod@fsck), for a disk that nobody uses. The bytes and the order in which they become durable are in
 //! `docs/disk-format/README.md`.
 //!
@@ -36,6 +36,8 @@ mod event;
 mod facts;
 mod frames;
 pub mod fsck;
+#[cfg(feature = "full")]
+pub mod full;
 mod full_disk;
 mod group_commit;
 mod header;
@@ -49,6 +51,8 @@ mod metadata;
 mod notes;
 mod open_error;
 mod overlay;
+mod page_index;
+mod page_map;
 mod page_scan;
 mod pages;
 mod pass;
@@ -70,7 +74,7 @@ mod works;
 mod writes;
 mod writing;
 
-pub use config::{Limits, StoreConfig, SumCheck};
+pub use config::{Limits, MapUse, StoreConfig, SumCheck};
 pub use event::{StoreEffect, StoreEvent};
 pub use fsck::{Finding, FsckOptions, FsckReport, Outcome, Owner, Sectors, State, What, fsck};
 pub use io::{Io, IoDone, IoFault, IoKind, IoToken};

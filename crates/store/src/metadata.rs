@@ -23,7 +23,8 @@ const MAGIC_FREE: u32 = u32::from_le_bytes(*b"BWFR");
 /// The same, in the place of a page that was lost. Code that does not know these takes the page for lost still.
 const MAGIC_PAGE_LOST: u32 = u32::from_le_bytes(*b"BWPL");
 const MAGIC_FREE_LOST: u32 = u32::from_le_bytes(*b"BWFL");
-const NO_SLOT: u32 = u32::MAX;
+/// In the place of a slot's number.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Key {
@@ -159,6 +160,11 @@ impl Page {
     /// Changes the slot of the block at `lba`.
     pub(crate) fn set_slot(&mut self, lba: u64, slot: Option<u32>) {
         self.slots[(lba % PAGE_BLOCKS / SLOT_BLOCKS) as usize] = slot.unwrap_or(NO_SLOT);
+    }
+
+    /// The numbers of its slots; all ones where it has none.
+    pub(crate) fn slot_numbers(&self) -> [u32; PAGE_SLOTS as usize] {
+        self.slots
     }
 
     /// All its slots.

@@ -1,27 +1,32 @@
-//! Reading the used part of the page region when a disk is opened: which page is where, and whose slots are.
+//! Reading metadata pages when a disk is opened: which page is where, and whose slots are. Those that [the map](crate::page_map) does not
+//! know, or all.
 
 use crate::blocks::Blocks;
 use crate::frames::CHUNK;
-use crate::metadata::{PAGE_MAX, PAGE_SLOTS, Page};
+use crate::metadata::{Key, PAGE_MAX, PAGE_SLOTS, Page};
 use crate::open_error::OpenError;
 use crate::pages::Home;
-use crate::superblock::{Geometry, SLOT_BLOCKS};
+use crate::superblock::Geometry;
 use base::{BLOCK, BLOCK_U64, Checksum, VolumeId};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use core::ops::Range;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::FragmentId;
 
 /// The places that were read.
 pub(crate) struct PageScan {
     geometry: Geometry,
     seed: Checksum,
-    /// The next place to read, and how many are being read.
-    place: u32,
+    /// The places that are still to be read, and how many of the first range are being read.
+    left: VecDeque<Range<u32>>,
     places: u32,
     /// Up to here one page is read at a time, because some cannot be read.
     careful_until: u32,
     /// Places from here on were never used.
     high: u32,
+    /// How many places were read, and whether one of them is damaged.
+    read: u32,
+    has_damaged: bool,
     /// The slots that the journal has content for, and whose pages say that they have them: the volume, and the address in slots. Of other slots
     /// nobody asks; a disk has hundreds of millions.
     owners: BTreeMap<u32, Option<(VolumeId, u64)>>,
@@ -36,33 +41,64 @@ impl PageScan {
         wanted: impl IntoIterator<Item = u32>,
     ) -> PageScan {
         let owners = wanted.into_iter().map(|slot| (slot, None)).collect();
-        PageScan { geometry, seed, place: 0, places: 0, careful_until: 0, high, owners }
+        let left = core::iter::once(0..high).collect();
+        PageScan {
+            geometry,
+            seed,
+            left,
+            places: 0,
+            careful_until: 0,
+            high,
+            read: 0,
+            has_damaged: false,
+            owners,
+        }
+    }
+
+    /// The same disk, all of it, with nothing read yet.
+    pub(crate) fn of_all(&self) -> PageScan {
+        PageScan::new(self.geometry, self.seed, self.high, [])
+    }
+
+    /// Of all others it is known what is there.
+    pub(crate) fn read_only(&mut self, places: BTreeSet<u32>) {
+        self.left.clear();
+        for place in places {
+            match self.left.back_mut() {
+                Some(last) if last.end == place => last.end += 1,
+                _ => self.left.push_back(place..place + 1),
+            }
+        }
     }
 
     /// What is to be read next, as `(offset, length)`; none at the end.
     pub(crate) fn next(&mut self) -> Option<(u64, usize)> {
-        let left = self.high - self.place;
-        let most = if self.place < self.careful_until { 1 } else { (CHUNK / BLOCK_U64) as u32 };
-        self.places = left.min(most);
-        (left > 0).then(|| (self.geometry.page_offset(self.place), self.places as usize * BLOCK))
+        while self.left.front().is_some_and(Range::is_empty) {
+            self.left.pop_front();
+        }
+        let places = self.left.front()?;
+        let most = if places.start < self.careful_until { 1 } else { (CHUNK / BLOCK_U64) as u32 };
+        self.places = most.min(places.end - places.start);
+        Some((self.geometry.page_offset(places.start), self.places as usize * BLOCK))
     }
 
     /// Takes what was read, or learns that it cannot be read as a whole.
     pub(crate) fn take(&mut self, bytes: Option<Bytes>, blocks: &mut Blocks) -> Result<(), OpenError> {
-        let count = self.places;
+        let (count, first) = (self.places, self.left.front().expect("places were asked for").start);
         match bytes.filter(|bytes| bytes.len() == count as usize * BLOCK) {
             Some(bytes) => {
-                for (i, page) in bytes.chunks(BLOCK).enumerate() {
-                    self.take_page(self.place + i as u32, page, blocks)?;
+                for (place, page) in (first..).zip(bytes.chunks(BLOCK)) {
+                    self.take_page(place, page, blocks)?;
                 }
-                self.place += count;
             }
-            None if count > 1 => self.careful_until = self.place + count,
-            None => {
-                self.take_page(self.place, &[], blocks)?;
-                self.place += 1;
+            None if count > 1 => {
+                self.careful_until = first + count;
+                return Ok(());
             }
+            None => self.take_page(first, &[], blocks)?,
         }
+        self.read += count;
+        self.left.front_mut().expect("just seen").start += count;
         Ok(())
     }
 
@@ -75,32 +111,59 @@ impl PageScan {
         self.high
     }
 
+    /// Whether a page that was read is damaged.
+    pub(crate) fn has_damaged(&self) -> bool {
+        self.has_damaged
+    }
+
+    /// How many places were read.
+    pub(crate) fn read(&self) -> u32 {
+        self.read
+    }
+
     /// Takes what is at a place; nothing when it cannot be read.
     fn take_page(&mut self, place: u32, bytes: &[u8], blocks: &mut Blocks) -> Result<(), OpenError> {
         let corrupt = OpenError::MetadataCorrupt { offset: self.geometry.page_offset(place) };
         let decoded = Page::decode(bytes, place, self.geometry.slot_count, self.seed);
         let key = decoded.key.filter(|key| key.page < PAGE_MAX);
         let is_lost = key.is_none() && (decoded.damaged > 0 || bytes.is_empty() || decoded.key.is_some());
+        self.has_damaged |= is_lost || decoded.damaged > 0;
         if is_lost || decoded.is_after_loss {
             blocks.pages.found_lost(place);
         }
         let Some(key) = key else { return Ok(()) };
-        if !blocks.pages.found(key, Home::of(&decoded.page, place)) {
-            return Err(corrupt);
+        let is_blank = FragmentId::version_of(key.volume).is_some() && decoded.page.is_blank();
+        let (home, slots) = (Home::of(&decoded.page, place), decoded.page.slot_numbers());
+        if self.enter(key, home, &slots, is_blank, blocks) { Ok(()) } else { Err(corrupt) }
+    }
+
+    /// Takes what a page says. False when another one says it, too.
+    pub(crate) fn enter(
+        &mut self,
+        key: Key,
+        home: Home,
+        slots: &[u32; PAGE_SLOTS as usize],
+        is_blank: bool,
+        blocks: &mut Blocks,
+    ) -> bool {
+        if !blocks.pages.found(key, home) {
+            return false;
         }
-        if FragmentId::version_of(key.volume).is_some() && decoded.page.is_blank() {
+        if is_blank {
             blocks.pages.found_blank(key);
         }
-        for number in key.page * PAGE_SLOTS..(key.page + 1) * PAGE_SLOTS {
-            let Some(slot) = decoded.page.slot(number * SLOT_BLOCKS) else { continue };
+        let first = key.page * PAGE_SLOTS;
+        for (number, &slot) in
+            (first..).zip(slots).filter(|(number, _)| home.slots & 1 << (number - first) != 0)
+        {
             if !blocks.slots.mark(slot) {
-                return Err(corrupt);
+                return false;
             }
             if let Some(owner) = self.owners.get_mut(&slot) {
                 *owner = Some((key.volume, number));
             }
         }
-        Ok(())
+        true
     }
 }
 
@@ -108,7 +171,8 @@ impl PageScan {
 mod tests {
     use super::*;
     use crate::blocks::Bounds;
-    use crate::metadata::{Entry, Key, Kind, Site};
+    use crate::metadata::{Entry, Kind, Site};
+    use crate::superblock::SLOT_BLOCKS;
     use base::Stamp;
 
     /// A disk whose first places have pages of all their slots, each taken in turn.
@@ -142,7 +206,8 @@ mod tests {
         fn scan(&self, scan: &mut PageScan, bad: &[u32]) -> (Blocks, u32) {
             let bounds =
                 Bounds { cache_bytes: 0, pages_max: 16, used_percent_max: 95, journal_bytes: 1 << 20 };
-            let (mut blocks, mut requests) = (Blocks::new(&self.geometry, &bounds), 0);
+            let (mut blocks, mut requests) =
+                (Blocks::new(&self.geometry, self.geometry.page_count, &bounds), 0);
             while let Some((offset, length)) = scan.next() {
                 let first = ((offset - self.geometry.page_offset(0)) / BLOCK_U64) as u32;
                 let places = first..first + (length / BLOCK) as u32;

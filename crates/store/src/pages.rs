@@ -3,6 +3,7 @@
 use crate::device::ReadId;
 use crate::discard::Region;
 use crate::metadata::{Key, Page, Site};
+use crate::page_index::PageIndex;
 use crate::slots::Allocator;
 use base::HashMap;
 use core::cell::Cell;
@@ -29,7 +30,7 @@ impl Home {
 /// All pages of the disk.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    index: BTreeMap<Key, Home>,
+    index: PageIndex,
     /// Places in the page region.
     places: Allocator,
     /// Places from this one on were never used.
@@ -59,7 +60,7 @@ impl Pages {
     /// No pages, in a region of `count` places; at most `limit` unpinned ones stay in memory.
     pub(crate) fn new(count: u32, limit: usize) -> Pages {
         Pages {
-            index: BTreeMap::new(),
+            index: PageIndex::default(),
             places: Allocator::new(count),
             high: 0,
             lost: BTreeSet::new(),
@@ -84,7 +85,7 @@ impl Pages {
     /// A page that is at home at a place; false when another one claims the same blocks.
     pub(crate) fn found(&mut self, key: Key, home: Home) -> bool {
         self.places.mark(home.place);
-        self.index.insert(key, home).is_none()
+        self.index.insert(key, home)
     }
 
     /// A page cannot be read, or could not before something else took its place. It may have been any volume's.
@@ -104,7 +105,7 @@ impl Pages {
     /// Those that said nothing and are still there: the next cycle looks at them.
     pub(crate) fn take_blank(&mut self) -> Vec<Key> {
         let blank = core::mem::take(&mut self.blank);
-        blank.into_iter().filter(|key| self.index.contains_key(key)).collect()
+        blank.into_iter().filter(|key| self.index.get(*key).is_some()).collect()
     }
 
     /// How many pages were lost: if there are any, blocks without a page are unknown.
@@ -156,17 +157,17 @@ impl Pages {
 
     /// Where a page is.
     pub(crate) fn home(&self, key: Key) -> Option<Home> {
-        self.index.get(&key).copied()
+        self.index.get(key)
     }
 
     /// All pages of a region.
     pub(crate) fn of(&self, region: Region) -> impl Iterator<Item = Key> {
-        self.index.range(region.pages()).map(|(&key, _)| key)
+        self.index.range(region.pages()).map(|(key, _)| key)
     }
 
     /// The first page from `key` on.
     pub(crate) fn first_from(&self, key: Key) -> Option<Key> {
-        self.index.range(key..).next().map(|(&key, _)| key)
+        self.index.first_from(key)
     }
 
     /// The page, if it is in memory.
@@ -195,8 +196,8 @@ impl Pages {
     pub(crate) fn update<R>(&mut self, key: Key, change: impl FnOnce(&mut Page) -> R) -> R {
         let resident = self.resident.get_mut(&key).expect("a page to change is in memory");
         let result = change(&mut resident.page);
-        let home = self.index.get_mut(&key).expect("a page in memory has a home");
-        *home = Home::of(&resident.page, home.place);
+        let home = self.index.get(key).expect("a page in memory has a home");
+        self.index.set(key, Home::of(&resident.page, home.place));
         result
     }
 
@@ -204,15 +205,15 @@ impl Pages {
     pub(crate) fn create(&mut self, key: Key, page: Page) -> Option<u32> {
         let place = self.places.allocate()?;
         self.high = self.high.max(place + 1);
-        let known = self.index.insert(key, Home::of(&page, place));
-        assert!(known.is_none(), "page {key:?} exists");
+        let is_new = self.index.insert(key, Home::of(&page, place));
+        assert!(is_new, "page {key:?} exists");
         self.put(key, page);
         Some(place)
     }
 
     /// Forgets a page. Its place stays taken until the caller frees it.
     pub(crate) fn remove(&mut self, key: Key) {
-        self.index.remove(&key);
+        self.index.remove(key);
         let pins = self.resident.remove(&key).map_or(0, |resident| resident.pins);
         if pins > 0 {
             *self.orphaned.entry(key).or_default() += pins;
@@ -260,7 +261,7 @@ impl Pages {
 
     /// All pages and their homes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, Home)> {
-        self.index.iter().map(|(&key, &home)| (key, home))
+        self.index.iter()
     }
 
     /// The pages in memory.

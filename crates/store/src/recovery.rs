@@ -1,14 +1,16 @@
 //! Opening a disk: whose it is, what the journal says, where the blocks are.
 //!
 //! One request to the disk at a time: superblocks, journal headers, the journal from its tail, the data that the last frame
-//! brought beside it, a flush (what was read may so far be in a volatile cache only), the metadata pages, the sheets of notes.
+//! brought beside it, a flush (what was read may so far be in a volatile cache only), the map of metadata pages and those pages that it does not
+//! know, the sheets of notes. If the map cannot be trusted, all begins again, and all pages are read.
 
-use crate::config::StoreConfig;
+use crate::blocks::Blocks;
+use crate::config::{MapUse, StoreConfig};
 use crate::frames::Frames;
 use crate::header::Header;
 use crate::io::IoFault;
-use crate::journal::Journal;
 use crate::open_error::OpenError;
+use crate::page_map::{Looked, MapScan, Untrusted};
 use crate::page_scan::PageScan;
 use crate::record::Record;
 use crate::running::Running;
@@ -30,6 +32,8 @@ pub(crate) enum Next {
 pub(crate) struct Recovery {
     config: StoreConfig,
     step: Step,
+    /// Whether the map of pages is read: not when it was found damaged.
+    reads_map: bool,
     /// Where the last request went, for errors.
     offset: u64,
 }
@@ -48,7 +52,10 @@ enum Step {
     /// Slots that came with the last frame are being read, and have these checksums.
     Verify(Box<Replay>, VecDeque<(u32, Vec<Checksum>)>),
     Flush(Box<Replay>),
+    Map(Box<Running>, Box<MapScan>),
     Pages(Box<Running>, PageScan),
+    /// All pages are being read, beside what is known of them by the map.
+    Compare(Box<Running>, PageScan, Box<Comparison>),
     /// A slot of a sheet of notes is being read.
     Sheets(Box<Running>, PageScan),
     Over,
@@ -58,8 +65,13 @@ enum Step {
 struct Replay {
     running: Running,
     frames: Frames,
-    /// The journal's header says so.
-    pages_high: u32,
+    header: Header,
+}
+
+/// What all pages say, whatever the map does.
+struct Comparison {
+    blocks: Blocks,
+    pages: PageScan,
 }
 
 impl Replay {
@@ -71,13 +83,19 @@ impl Replay {
 impl Recovery {
     /// Of the disk that the configuration describes.
     pub(crate) fn new(config: StoreConfig) -> Recovery {
-        Recovery { config, step: Step::Start, offset: 0 }
+        let reads_map = config.map != MapUse::Ignored;
+        Recovery { config, step: Step::Start, reads_map, offset: 0 }
     }
 
     /// Takes the answer to the last request, if there was one.
     pub(crate) fn advance(&mut self, answer: Option<Result<Bytes, IoFault>>) -> Next {
         let next = match self.take(answer) {
             Ok(next) => next,
+            // Of a map that contradicts itself, or the pages.
+            Err(OpenError::MetadataCorrupt { .. }) if self.reads_map => {
+                (self.reads_map, self.step) = (false, Step::Start);
+                return self.advance(None);
+            }
             Err(error) => Next::Refused(error),
         };
         if let Next::Read { offset, .. } = next {
@@ -109,15 +127,40 @@ impl Recovery {
             Step::Journal(replay) => self.on_journal(replay, bytes),
             Step::Verify(replay, slots) => self.on_verify(replay, slots, bytes),
             Step::Flush(replay) => {
-                let Replay { mut running, pages_high, .. } = *replay;
+                let Replay { mut running, frames, header } = *replay;
                 let wanted = running.slots_to_bring_home();
-                let device = &running.device;
-                let pages = PageScan::new(*device.geometry(), device.seed(), pages_high, wanted);
-                self.read_pages(Box::new(running), pages)
+                let (geometry, seed) = (*running.device.geometry(), running.device.seed());
+                let pages = PageScan::new(geometry, seed, header.pages_high, wanted.iter().copied());
+                let has_open_cycle = frames.has_open_cycle();
+                let map = &running.destage.map;
+                let scan = MapScan::new(map, seed, header.tail, has_open_cycle, pages);
+                match scan.filter(|_| self.reads_map) {
+                    Some(scan) => Ok(self.read_map(Box::new(running), Box::new(scan))),
+                    None => {
+                        self.reads_map = false;
+                        running.destage.map.begin_anew(running.device.now(), header.pages_high);
+                        let pages = PageScan::new(geometry, seed, header.pages_high, wanted);
+                        self.read_pages(Box::new(running), pages)
+                    }
+                }
+            }
+            Step::Map(mut running, mut scan) => {
+                let running_parts = &mut *running;
+                let looked = scan.take(bytes, &mut running_parts.blocks, &mut running_parts.destage.map);
+                match looked {
+                    Ok(Looked::More) => Ok(self.read_map(running, scan)),
+                    Ok(Looked::Whole) => self.read_pages(running, scan.into_pages()),
+                    Err(Untrusted) => Err(OpenError::MetadataCorrupt { offset: self.offset }),
+                }
             }
             Step::Pages(mut running, mut pages) => {
                 pages.take(bytes, &mut running.blocks)?;
                 self.read_pages(running, pages)
+            }
+            Step::Compare(running, pages, mut all) => {
+                let Comparison { blocks, pages: all_pages } = &mut *all;
+                all_pages.take(bytes, blocks)?;
+                self.compare(running, pages, all)
             }
             Step::Sheets(mut running, pages) => {
                 let geometry = *running.device.geometry();
@@ -189,10 +232,9 @@ impl Recovery {
         if !within || !header.tail.is_multiple_of(BLOCK_U64) {
             return Err(OpenError::JournalHeaderCorrupt);
         }
-        let journal = Journal::new(geometry, &header, header.tail);
-        let running = Running::new(&self.config, superblock, journal);
-        let frames = Frames::new(journal, header, superblock.seed());
-        self.read_journal(Box::new(Replay { running, frames, pages_high: header.pages_high }))
+        let running = Running::new(&self.config, superblock, &header);
+        let frames = Frames::new(*running.log.journal(), header, superblock.seed());
+        self.read_journal(Box::new(Replay { running, frames, header }))
     }
 
     /// Asks for the next piece of the ring, or ends the reading when all of it was read.
@@ -249,15 +291,41 @@ impl Recovery {
         self.verify(replay, slots)
     }
 
+    fn read_map(&mut self, running: Box<Running>, scan: Box<MapScan>) -> Next {
+        let (offset, length) = scan.next().expect("it says when it is whole");
+        self.step = Step::Map(running, scan);
+        Next::Read { offset, length }
+    }
+
     fn read_pages(&mut self, running: Box<Running>, mut pages: PageScan) -> Result<Next, OpenError> {
         if let Some((offset, length)) = pages.next() {
             self.step = Step::Pages(running, pages);
             return Ok(Next::Read { offset, length });
         }
+        if self.config.map == MapUse::Compared && self.reads_map {
+            let all = Comparison { blocks: running.blank_blocks(&self.config), pages: pages.of_all() };
+            return self.compare(running, pages, Box::new(all));
+        }
+        self.read_sheets(running, pages)
+    }
+
+    fn compare(
+        &mut self,
+        running: Box<Running>,
+        pages: PageScan,
+        mut all: Box<Comparison>,
+    ) -> Result<Next, OpenError> {
+        if let Some((offset, length)) = all.pages.next() {
+            self.step = Step::Compare(running, pages, all);
+            return Ok(Next::Read { offset, length });
+        }
+        let is_true = all.pages.has_damaged() || running.blocks.is_same(&all.blocks);
+        assert!(is_true, "the map of pages does not say what the pages say");
         self.read_sheets(running, pages)
     }
 
     fn read_sheets(&mut self, mut running: Box<Running>, pages: PageScan) -> Result<Next, OpenError> {
+        running.is_mapped = self.reads_map;
         if let Some(slot) = running.log.facts.notes.to_read() {
             let geometry = *running.device.geometry();
             if slot >= geometry.slot_count {

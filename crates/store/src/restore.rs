@@ -49,6 +49,7 @@ impl Running {
     /// claimed twice.
     pub(crate) fn end_replay(&mut self, pages: &PageScan) -> Result<Recovered, u32> {
         self.blocks.pages.set_high(pages.high());
+        self.pages_read = pages.read();
         self.forget_doomed();
         for Held { slot, owner } in self.slots_in_journal() {
             // A slot that is at home already must be so at the very blocks that the journal has it for.

@@ -7,9 +7,11 @@ use crate::device::{Answer, Device, FlushPurpose, ReadPurpose, WritePurpose};
 use crate::discard::Region;
 use crate::event::{StoreEffect, StoreEvent};
 use crate::group_commit::Log;
+use crate::header::Header;
 use crate::inventory::{allocation, stretches};
 use crate::journal::Journal;
 use crate::metadata::Key;
+use crate::page_map::PageMap;
 use crate::read::{Base, ReadOp, Reader, Reads, Wanted};
 use crate::refusal::refusal;
 use crate::stats::{PageStats, ReadStats, Space, Stats};
@@ -29,25 +31,34 @@ pub(crate) struct Running {
     pub(crate) log: Log,
     pub(crate) destage: Destage,
     pub(crate) reads: Reads,
+    /// How many metadata pages were read when the disk was opened, and whether the map said where the others are.
+    pub(crate) pages_read: u32,
+    pub(crate) is_mapped: bool,
 }
 
 impl Running {
     /// With nothing known yet but where things are.
-    pub(crate) fn new(config: &StoreConfig, superblock: &Superblock, journal: Journal) -> Running {
+    pub(crate) fn new(config: &StoreConfig, superblock: &Superblock, header: &Header) -> Running {
+        let geometry = &superblock.geometry;
+        let journal = Journal::new(geometry, header, header.tail);
+        let map = PageMap::new(geometry, header.pages_high, header.map);
         let limits: Limits = config.limits;
-        let bounds = Bounds {
-            cache_bytes: config.cache_bytes,
-            pages_max: limits.pages_max.max(PAGES_MIN),
-            used_percent_max: limits.used_percent_max,
-            journal_bytes: journal.capacity(),
-        };
+        let bounds = bounds(config, &journal);
         Running {
             device: Device::new(superblock),
-            blocks: Blocks::new(&superblock.geometry, &bounds),
+            blocks: Blocks::new(geometry, map.places(geometry), &bounds),
             log: Log::new(limits, journal),
-            destage: Destage::new(limits),
+            destage: Destage::new(limits, map),
             reads: Reads::new(limits.reads_max, config.sum_check),
+            pages_read: 0,
+            is_mapped: false,
         }
+    }
+
+    /// Blocks of which nothing is known yet.
+    pub(crate) fn blank_blocks(&self, config: &StoreConfig) -> Blocks {
+        let bounds = bounds(config, self.log.journal());
+        Blocks::new(self.device.geometry(), self.blocks.pages.places().count(), &bounds)
     }
 
     /// What tells this disk from others.
@@ -69,6 +80,8 @@ impl Running {
             pages: PageStats {
                 count: pages.count() as u64,
                 lost: pages.lost() as u64,
+                read_at_open: u64::from(self.pages_read),
+                is_mapped: self.is_mapped,
                 rewritten: self.destage.pages_rewritten(),
             },
         }
@@ -151,6 +164,10 @@ impl Running {
     fn on_answer(&mut self, answer: Answer) {
         match answer {
             Answer::Read(ReadPurpose::Page(key), bytes) => self.on_page(key, bytes.as_ref()),
+            Answer::Read(ReadPurpose::Map, bytes) => {
+                self.destage.map.on_read(bytes.as_ref(), &self.blocks, &self.device);
+                self.go_on_destaging();
+            }
             Answer::Read(ReadPurpose::Look(look), bytes) => {
                 self.destage.on_looked(&look, bytes.as_ref(), &mut self.blocks, &self.device);
             }
@@ -163,7 +180,9 @@ impl Running {
             }
             // What a read needs to find its blocks no other brick can give.
             Answer::Left(ReadPurpose::Page(key)) => self.blocks.ask_page(key, None, &mut self.device),
-            Answer::Left(ReadPurpose::Look(look)) => unreachable!("nobody contends for {look:?}"),
+            Answer::Left(purpose @ (ReadPurpose::Look(_) | ReadPurpose::Map)) => {
+                unreachable!("nobody contends for {purpose:?}")
+            }
             Answer::Written(WritePurpose::Group) => {
                 let logged = self.log.on_part(&mut self.device);
                 logged.into_iter().for_each(|items| self.on_group_durable(items));
@@ -174,6 +193,10 @@ impl Running {
             }
             Answer::Written(WritePurpose::Blocks) => self.on_destaged(None),
             Answer::Written(WritePurpose::Page(page)) => self.on_destaged(page),
+            Answer::Written(WritePurpose::Map) => {
+                let result = self.destage.on_map_written(&mut self.blocks, &self.log, &mut self.device);
+                self.fail_without_room(result);
+            }
             Answer::Flushed(FlushPurpose::Cycle) => {
                 self.destage.on_flushed(&self.blocks, &self.log, &mut self.device);
             }
@@ -267,5 +290,14 @@ impl Running {
             self.log.check_deep();
             self.blocks.check();
         }
+    }
+}
+
+fn bounds(config: &StoreConfig, journal: &Journal) -> Bounds {
+    Bounds {
+        cache_bytes: config.cache_bytes,
+        pages_max: config.limits.pages_max.max(PAGES_MIN),
+        used_percent_max: config.limits.used_percent_max,
+        journal_bytes: journal.capacity(),
     }
 }

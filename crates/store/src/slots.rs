@@ -73,6 +73,15 @@ impl Allocator {
         Some(number)
     }
 
+    /// The numbers that would be allocated next, if none were given back.
+    pub(crate) fn next_free(&self, count: usize) -> impl Iterator<Item = u32> {
+        let words = self.words.iter().enumerate().skip((self.hint / 64) as usize);
+        let numbers = words.filter(|(_, word)| **word != u64::MAX).flat_map(|(at, &word)| {
+            (0..64).filter(move |bit| word & 1 << bit == 0).map(move |bit| at as u32 * 64 + bit)
+        });
+        numbers.filter(|&number| number < self.count).take(count)
+    }
+
     /// Takes `number`; false when it was in use, or does not exist.
     pub(crate) fn mark(&mut self, number: u32) -> bool {
         if number >= self.count || self.is_used(number) {
@@ -96,6 +105,11 @@ impl Allocator {
         number < self.count && self.words[(number / 64) as usize] & 1 << (number % 64) != 0
     }
 
+    /// Whether the same numbers are in use.
+    pub(crate) fn is_same(&self, other: &Allocator) -> bool {
+        self.words == other.words
+    }
+
     /// Asserts that the count is the bitmap's.
     pub(crate) fn check(&self) {
         let used: u32 = self.words.iter().map(|word| word.count_ones()).sum();
@@ -116,6 +130,8 @@ mod tests {
         assert_eq!(given, (0..70).filter(|&n| n != 3).collect::<Vec<_>>());
         slots.free(65);
         slots.free(2);
+        assert_eq!(slots.next_free(1).collect::<Vec<_>>(), [2]);
+        assert_eq!(slots.next_free(9).collect::<Vec<_>>(), [2, 65]);
         assert_eq!((slots.allocate(), slots.allocate(), slots.allocate()), (Some(2), Some(65), None));
         slots.check();
     }

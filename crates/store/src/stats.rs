@@ -91,6 +91,10 @@ pub struct PageStats {
     pub count: u64,
     /// Metadata pages whose owner is unknown because nothing of them can be read.
     pub lost: u64,
+    /// Metadata pages that were read when the disk was opened, because the map of pages did not say what is there.
+    pub read_at_open: u64,
+    /// Whether the map was read then, and said where all others are.
+    pub is_mapped: bool,
     /// Metadata pages that were damaged on the disk, and written again from memory.
     pub rewritten: u64,
 }

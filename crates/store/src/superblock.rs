@@ -22,6 +22,10 @@ const JOURNAL_AT: u64 = SLOT_BYTES;
 const BYTES_PER_PAGE: u64 = 32 * BLOCK as u64;
 /// The smallest journal: below it a group of a few blocks would not fit beside its own checkpoint.
 const JOURNAL_BYTES_MIN: u64 = 128 * 1024;
+/// One in so many places of the page region, and at least so many, are for the map of pages, unless there are fewer than so many in all.
+const PLACES_PER_MAP: u32 = 12;
+const MAP_PLACES_MIN: u32 = 8;
+const MAPPED_PLACES_MIN: u32 = 48;
 const MAGIC: [u8; 8] = *b"BRICKWRK";
 /// Where the encoded fields begin, behind magic, version, length and checksum.
 const BODY_AT: usize = 20;
@@ -161,6 +165,14 @@ impl Geometry {
     /// Where the superblock's copy is.
     pub(crate) fn copy_at(&self) -> u64 {
         self.disk_bytes - BLOCK as u64
+    }
+
+    /// How many of the page region's last places the map of pages takes. To read all pages of a tiny disk takes no time.
+    pub(crate) fn map_places(&self) -> u32 {
+        if self.page_count < MAPPED_PLACES_MIN {
+            return 0;
+        }
+        (self.page_count / PLACES_PER_MAP).max(MAP_PLACES_MIN)
     }
 
     /// Where a metadata page is.

@@ -3,8 +3,9 @@
 use crate::blocks::Blocks;
 use crate::device::{Device, WritePurpose};
 use crate::group_commit::Log;
-use crate::metadata::{Entry, Key, Kind, PAGE_SLOTS, Page};
+use crate::metadata::{self, Key, Kind, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Place, Version};
+use crate::page_map::{Entry, Said};
 use crate::record::aligned_copy;
 use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK_U64, Payload, VolumeId};
@@ -27,6 +28,8 @@ pub(crate) struct Writing {
     outstanding: usize,
     freed_slots: Vec<u32>,
     freed_places: Vec<u32>,
+    /// What is at the places that it has written, for the map of pages.
+    said: Vec<Entry>,
     written_blocks: u64,
 }
 
@@ -44,7 +47,31 @@ pub(crate) enum Todo {
 impl Writing {
     pub(crate) fn new(tail: u64, todo: VecDeque<Todo>) -> Writing {
         let (freed_slots, freed_places) = (Vec::new(), Vec::new());
-        Writing { tail, todo, outstanding: 0, freed_slots, freed_places, written_blocks: 0 }
+        Writing { tail, todo, outstanding: 0, freed_slots, freed_places, said: Vec::new(), written_blocks: 0 }
+    }
+
+    /// The places that it is going to write at most.
+    pub(crate) fn places(&self, blocks: &Blocks) -> BTreeSet<u32> {
+        let home = |key: Key| blocks.pages.home(key).map(|home| home.place);
+        let (mut places, mut new) = (BTreeSet::new(), 0);
+        for todo in &self.todo {
+            if let Todo::Rewrite(key) = todo {
+                places.extend(home(*key));
+            }
+            for key in todo.keys() {
+                match home(key) {
+                    Some(place) => drop(places.insert(place)),
+                    None => new += 1,
+                }
+            }
+        }
+        places.extend(blocks.pages.places().next_free(new));
+        places
+    }
+
+    /// What is at the places that it has written.
+    pub(crate) fn said(&mut self) -> &mut Vec<Entry> {
+        &mut self.said
     }
 
     pub(crate) fn tail(&self) -> u64 {
@@ -228,6 +255,7 @@ impl Writing {
         let site = blocks.pages.site(place);
         let page = blocks.pages.get(key).expect("an updated page is in memory");
         let bytes = page.encode(key, site, device.seed());
+        self.said.push(Entry { place, is_after_loss: site.is_after_loss, said: Said::of(key, page) });
         blocks.pages.pin(key);
         let offset = device.geometry().page_offset(place);
         self.write(WritePurpose::Page(Some(key)), offset, Payload::from(aligned_copy(&bytes)), device);
@@ -241,7 +269,9 @@ impl Writing {
         blocks.pages.remove(key);
         self.freed_slots.extend(slots.unwrap_or_default());
         self.freed_places.push(home.place);
-        let bytes = aligned_copy(&Page::encode_free(blocks.pages.site(home.place), device.seed()));
+        let site = blocks.pages.site(home.place);
+        let bytes = aligned_copy(&Page::encode_free(site, device.seed()));
+        self.said.push(Entry { place: home.place, is_after_loss: site.is_after_loss, said: Said::Free });
         let offset = device.geometry().page_offset(home.place);
         self.write(WritePurpose::Page(None), offset, Payload::from(bytes), device);
     }
@@ -379,5 +409,5 @@ fn set_entry(page: &mut Page, lba: u64, plane: u8, version: &Version) {
     };
     let sum = if plane == 0 { version.sum } else { 0 };
     let stamp = known.unwrap_or(old.stamp);
-    page.set_entry(lba, Entry { kind, stamp, sum });
+    page.set_entry(lba, metadata::Entry { kind, stamp, sum });
 }

@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
     ("lab", &["base", "code", "proto", "model", "sim", "trace", "outfile"]),
     ("job", &[]),
-    ("rig", &["base", "wire", "proto", "host", "sim", "job"]),
+    ("rig", &["base", "wire", "proto", "store", "host", "sim", "job"]),
     (
         "brickwork",
         &[

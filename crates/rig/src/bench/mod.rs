@@ -2,13 +2,14 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `workload` (what fio does), `target` (what it does it to, and what
 //! that costs), `bounds` (nbdkit and the bare disk), `bricks` (Brickwork's clusters), `flushes`, `memory`, then `claims` (what
-//! must hold, a `demand` each) and `table`. `rebuild`, `failslow`, `fairness`, `netraid`, `index` and `object` are measurements of their own. Each
+//! must hold, a `demand` each) and `table`. `rebuild`, `failslow`, `fairness`, `netraid`, `index`, `object` and `disk` are measurements of their own. Each
 //! workload goes over all targets before the next begins, so that whatever else the machine does falls on all of them.
 
 mod bounds;
 mod bricks;
 mod claims;
 mod demand;
+pub(crate) mod disk;
 pub(crate) mod failslow;
 pub(crate) mod fairness;
 mod flushes;

@@ -241,14 +241,15 @@ impl Results {
 }
 
 /// A size in bytes, or with a unit: `4GiB`.
-fn parse_size(text: &str) -> Result<u64> {
+pub(super) fn parse_size(text: &str) -> Result<u64> {
     let digits = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     let shift = match &text[digits.len()..] {
         "" => 0,
         "KiB" => 10,
         "MiB" => 20,
         "GiB" => 30,
-        other => anyhow::bail!("'{other}' is no unit; write KiB, MiB or GiB"),
+        "TiB" => 40,
+        other => anyhow::bail!("'{other}' is no unit; write KiB, MiB, GiB or TiB"),
     };
     let number: u64 = digits.parse().with_context(|| format!("'{text}' is no size; write 4GiB"))?;
     let bytes = number.checked_shl(shift).filter(|bytes| bytes >> shift == number);

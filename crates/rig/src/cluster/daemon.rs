@@ -4,7 +4,8 @@ use super::home::Home;
 use anyhow::{Context, Result, bail};
 use job::process::{self, Finished, Job, send, tail};
 use rustix::process::Signal;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,19 @@ pub enum Wrapper {
     Namespace(String),
     /// Its wall clock is so many seconds ahead of the machine's, or behind it; its other clocks are the machine's.
     Clock { ahead_s: i64 },
+    /// All of its clocks are as far behind as this file says ([`set_behind`]).
+    Behind(PathBuf),
+}
+
+/// Says in the file of [`Wrapper::Behind`] by how much.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn set_behind(file: &Path, by: Duration) -> Result<()> {
+    // A reader finds all of it, or what was there before.
+    let new = file.with_extension("new");
+    fs::write(&new, format!("-{:.3}", by.as_secs_f64()))?;
+    Ok(fs::rename(&new, file)?)
 }
 
 /// How a daemon is started, each time.
@@ -93,7 +107,7 @@ impl Daemon {
         match &self.start.wrapper {
             Some(Wrapper::CountFlushes) => process::children(pid).first().copied().unwrap_or(pid),
             // `ip netns exec` becomes the program that it runs.
-            Some(Wrapper::Namespace(_) | Wrapper::Clock { .. }) | None => pid,
+            Some(Wrapper::Namespace(_) | Wrapper::Clock { .. } | Wrapper::Behind(_)) | None => pid,
         }
     }
 
@@ -188,7 +202,7 @@ impl Daemon {
                 command.args(["netns", "exec", namespace]).arg(&self.start.binary);
                 command
             }
-            Some(Wrapper::Clock { .. }) => Command::new(&self.start.binary),
+            Some(Wrapper::Clock { .. } | Wrapper::Behind(_)) => Command::new(&self.start.binary),
             Some(Wrapper::CountFlushes) => {
                 let mut command = Command::new("strace");
                 command.args([
@@ -211,6 +225,11 @@ impl Daemon {
             command.env("LD_PRELOAD", FAKETIME);
             command.env("FAKETIME", format!("{ahead_s:+}s"));
             command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
+        if let Some(Wrapper::Behind(file)) = &self.start.wrapper {
+            command.env("LD_PRELOAD", FAKETIME);
+            command.env("FAKETIME_TIMESTAMP_FILE", file);
+            command.env("FAKETIME_NO_CACHE", "1");
         }
         command
     }

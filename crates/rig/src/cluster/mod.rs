@@ -11,7 +11,7 @@ mod metrics;
 mod network;
 mod ports;
 
-pub use daemon::{Daemon, Wrapper};
+pub use daemon::{Daemon, Wrapper, set_behind};
 pub use home::{GRACE, end_on_signal, stop};
 pub use metrics::{Metrics, Page, page, told};
 pub use network::Network;
@@ -74,6 +74,8 @@ pub struct Spec {
     pub gateways: usize,
     /// By how many seconds the wall clocks of gateways are ahead of the machine's; those of further gateways are right.
     pub gateway_clocks_s: Vec<i64>,
+    /// The first brick and the first gateway have clocks that are as far behind as this file says ([`set_behind`]).
+    pub behind: Option<PathBuf>,
     /// Whether each gateway stands beside the brick of its number: data paths `coord` and `amongst`.
     pub beside: bool,
     /// Whether daemons speak TLS to each other.
@@ -117,6 +119,7 @@ impl Default for Spec {
             io: "auto",
             gateways: 1,
             gateway_clocks_s: Vec::new(),
+            behind: None,
             beside: false,
             tls: false,
             nbd_tls: false,
@@ -250,7 +253,8 @@ impl Cluster {
         self.brick_metrics_ports.extend(self.metrics_ports.last().filter(|_| spec.metrics));
         // The directory chooses ids; a process is called like its brick.
         let name = format!("brick-{}", self.brick_id(number)?);
-        let wrapper = wrapper.or_else(|| spec.brick_wrapper.clone());
+        let behind = spec.behind.clone().filter(|_| number == 1).map(Wrapper::Behind);
+        let wrapper = wrapper.or_else(|| spec.brick_wrapper.clone()).or(behind);
         let daemon = self.launch(name, arguments, wrapper)?;
         self.bricks.push(daemon);
         self.brick_ports.push(port);
@@ -284,6 +288,8 @@ impl Cluster {
         arguments.extend(self.metrics_words(spec)?);
         let clock = spec.gateway_clocks_s.get(number).filter(|ahead_s| **ahead_s != 0);
         let wrapper = wrapper.or(clock.map(|ahead_s| Wrapper::Clock { ahead_s: *ahead_s }));
+        let behind = spec.behind.clone().filter(|_| number == 0).map(Wrapper::Behind);
+        let wrapper = wrapper.or(behind);
         let daemon = self.launch(name, arguments, wrapper)?;
         self.gateways.push(Gateway { daemon, nbd_port, socket, port });
         Ok(())

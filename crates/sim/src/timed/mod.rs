@@ -774,6 +774,7 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
             journal_bytes: 0,
             cache_bytes: 0,
             limits: store::Limits::default(),
+            map: store::MapUse::Trusted,
             are_small: false,
         },
         volumes,

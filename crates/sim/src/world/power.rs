@@ -281,9 +281,9 @@ impl World {
 
     fn store_config(&self, brick: BrickId, disk: u16) -> StoreConfig {
         let shape = &self.shape;
-        let limits = shape.disks.limits;
+        let (limits, map) = (shape.disks.limits, shape.disks.map);
         let config = StoreConfig::new(CLUSTER, brick, disk, shape.disks.model.bytes);
-        self.plant_store(StoreConfig { cache_bytes: shape.disks.cache_bytes, limits, ..config })
+        self.plant_store(StoreConfig { cache_bytes: shape.disks.cache_bytes, limits, map, ..config })
     }
 
     /// Fresh disks for a brick.

@@ -89,6 +89,8 @@ pub enum What {
     },
     /// One of the two copies of notes cannot be read.
     NotesCopy,
+    /// The map of metadata pages does not say what the pages say.
+    PageMap,
 }
 
 impl Finding {
@@ -132,6 +134,7 @@ impl What {
             What::Rotten { .. } => "rotten",
             What::RottenInJournal { .. } => "rotten-in-journal",
             What::NotesCopy => "notes-copy",
+            What::PageMap => "page-map",
         }
     }
 
@@ -174,6 +177,10 @@ impl What {
                 "When the write is applied its blocks are unreadable here; a scrub then restores them from other bricks."
             }
             What::NotesCopy => "The brick uses the other copy, and writes both anew when it starts.",
+            What::PageMap => {
+                "A brick that opened the disk by it would not find blocks. Without it the brick reads all metadata pages, and writes a \
+                 new map."
+            }
         }
     }
 }
@@ -202,6 +209,7 @@ impl fmt::Display for What {
             What::Rotten { volume, lba, blocks } => {
                 write!(f, "the content of {blocks} blocks of {volume} from block {lba} on is damaged")
             }
+            What::PageMap => write!(f, "the map of metadata pages does not say what the pages say"),
             What::NotesCopy => {
                 write!(f, "one of two copies of what the brick notes of its groups is damaged")
             }

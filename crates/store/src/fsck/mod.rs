@@ -32,5 +32,6 @@ pub fn fsck(
     scan.headers()?;
     let opened = scan.journal()?;
     scan.metadata(opened.as_deref())?;
+    scan.map(opened.as_deref())?;
     scan.end()
 }

@@ -3,7 +3,7 @@
 use super::finding::{Finding, State, What};
 use super::repair;
 use super::report::{FsckOptions, FsckReport, Owner, Sectors};
-use crate::config::StoreConfig;
+use crate::config::{MapUse, StoreConfig};
 use crate::header::Header;
 use crate::io::IoFault;
 use crate::metadata::{Decoded, Entry, Key, Kind, PAGE_BLOCKS, PAGE_MAX, PAGE_SLOTS, Page, Site};
@@ -28,7 +28,10 @@ pub(super) struct Scan<'a> {
     superblock: Superblock,
     repair: bool,
     report: FsckReport,
-    pages_high: u32,
+    /// The header that counts, and where it is.
+    header: Option<(u64, Header)>,
+    /// Whether a page was found damaged.
+    has_damaged_page: bool,
     done: u64,
     total: u64,
     slots: Allocator,
@@ -52,9 +55,20 @@ impl<'a> Scan<'a> {
         let slots = Allocator::new(superblock.geometry.slot_count);
         let report = FsckReport::new(owner(&superblock), superblock.identity());
         let repair = options.repair;
-        let (pages_high, done, total, keys) = (0, 0, superblock.geometry.journal_bytes, BTreeSet::new());
-        let mut scan =
-            Scan { disk, progress, superblock, repair, report, pages_high, done, total, slots, keys };
+        let total = superblock.geometry.journal_bytes;
+        let mut scan = Scan {
+            disk,
+            progress,
+            superblock,
+            repair,
+            report,
+            header: None,
+            has_damaged_page: false,
+            done: 0,
+            total,
+            slots,
+            keys: BTreeSet::new(),
+        };
         scan.superblocks()?;
         Ok(scan)
     }
@@ -79,9 +93,13 @@ impl<'a> Scan<'a> {
         }
         let seed = self.superblock.seed();
         let headers: Vec<_> = sectors.iter().map(|sector| Header::decode_sector(sector, seed)).collect();
-        let newest = headers.iter().flatten().max_by_key(|header| header.generation);
-        let Some(newest) = newest else { return Ok(()) };
-        self.pages_high = newest.pages_high.min(self.superblock.geometry.page_count);
+        let offsets = [HEADERS_AT, HEADERS_AT + BLOCK_U64];
+        let whole =
+            offsets.into_iter().zip(&headers).filter_map(|(offset, header)| Some((offset, (*header)?)));
+        self.header = whole.max_by_key(|(_, header)| header.generation);
+        if self.header.is_none() {
+            return Ok(());
+        }
         for (which, header) in (0..).zip(&headers) {
             let sector = &sectors[usize::from(which)];
             let is_blank = sector.len() == BLOCK && sector.iter().all(|&byte| byte == 0);
@@ -115,7 +133,7 @@ impl<'a> Scan<'a> {
             self.report.staged_writes = running.log.writes.len() as u64;
             self.total += u64::from(running.blocks.slots.used()) * SLOT_BYTES;
         }
-        self.total += u64::from(self.pages_high) * BLOCK_U64;
+        self.total += u64::from(self.pages_high()) * BLOCK_U64;
         self.advance(self.superblock.geometry.journal_bytes);
         Ok(opened)
     }
@@ -142,10 +160,50 @@ impl<'a> Scan<'a> {
         opened.map_or(Ok(()), |running| self.content_in_journal(running))
     }
 
+    /// Metadata pages from this one on were never used.
+    fn pages_high(&self) -> u32 {
+        self.header.map_or(0, |(_, header)| header.pages_high.min(self.superblock.geometry.page_count))
+    }
+
+    /// Looks whether the map of pages says what `opened` has read from the pages.
+    pub(super) fn map(&mut self, opened: Option<&Running>) -> Result<(), OpenError> {
+        let (Some(running), Some((offset, header))) = (opened, self.header) else { return Ok(()) };
+        if header.map.is_none_or(|map| !map.is_whole()) || self.has_damaged_page {
+            return Ok(());
+        }
+        // Where a power cut tore it, or it is damaged, a brick reads all pages.
+        let mapped = self.open(MapUse::Trusted)?.ok().filter(|mapped| mapped.is_mapped);
+        if mapped.is_some_and(|mapped| !mapped.blocks.is_same(&running.blocks)) {
+            self.forget_map()?;
+            self.found(offset, What::PageMap, true);
+        }
+        Ok(())
+    }
+
+    /// Before a repair changes a page: the map of pages counts no more.
+    fn forget_map(&mut self) -> Result<(), OpenError> {
+        let Some((offset, header)) = self.header.as_mut() else { return Ok(()) };
+        if header.map.take().is_some() {
+            let (offset, sector) = (*offset, header.encode_sector(self.superblock.seed()));
+            self.write(offset, &sector)?;
+            if self.repair {
+                self.sync()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_page(&mut self, place: u32, page: &[u8]) -> Result<(), OpenError> {
+        if self.repair {
+            self.forget_map()?;
+        }
+        self.write(self.superblock.geometry.page_offset(place), page)
+    }
+
     fn each_page(&mut self, look: &mut Look<'_, 'a>) -> Result<(), OpenError> {
         let mut place = 0;
-        while place < self.pages_high {
-            let count = PAGES_AT_ONCE.min(self.pages_high - place);
+        while place < self.pages_high() {
+            let count = PAGES_AT_ONCE.min(self.pages_high() - place);
             let offset = self.superblock.geometry.page_offset(place);
             let pages = self.read(offset, count as usize * BLOCK)?;
             for n in 0..count {
@@ -178,6 +236,7 @@ impl<'a> Scan<'a> {
     fn sectors(&mut self, place: u32, bytes: &[u8]) -> Result<(), OpenError> {
         let Decoded { key, page, damaged, is_after_loss } = self.decode(place, bytes);
         let Some(key) = key.filter(|_| damaged > 0) else { return Ok(()) };
+        self.has_damaged_page = true;
         let offset = self.superblock.geometry.page_offset(place);
         let (volume, first) = (key.volume, key.page * PAGE_BLOCKS);
         for sector in (0..8_u8).filter(|sector| damaged & 1 << sector != 0) {
@@ -185,7 +244,7 @@ impl<'a> Scan<'a> {
             self.found(offset + u64::from(sector) * 512, what, true);
         }
         let site = Site { place, is_after_loss };
-        self.write(offset, &page.encode(key, site, self.superblock.seed()))
+        self.write_page(place, &page.encode(key, site, self.superblock.seed()))
     }
 
     fn decode(&self, place: u32, bytes: &[u8]) -> Decoded {
@@ -198,6 +257,7 @@ impl<'a> Scan<'a> {
         let is_lost = damaged > 0 || bytes.is_empty() || key.is_some();
         let key = key.filter(|key| key.page < PAGE_MAX);
         if is_after_loss || key.is_none() && is_lost {
+            self.has_damaged_page = true;
             self.found(offset, What::LostPage, false);
         }
         let Some(key) = key else { return Ok(()) };
@@ -223,7 +283,7 @@ impl<'a> Scan<'a> {
         }
         if has_changed {
             let site = Site { place, is_after_loss };
-            self.write(offset, &page.encode(key, site, self.superblock.seed()))?;
+            self.write_page(place, &page.encode(key, site, self.superblock.seed()))?;
         }
         Ok(())
     }
@@ -340,25 +400,34 @@ impl<'a> Scan<'a> {
 
     /// Opens the disk; why a brick would refuse it is a finding.
     fn recover(&mut self) -> Result<Option<Box<Running>>, OpenError> {
-        let mut recovery = Recovery::new(self.config());
+        match self.open(MapUse::Ignored)? {
+            Ok(running) => Ok(Some(running)),
+            Err(error) => {
+                self.found(offset_of(&error), What::Refused(error), false);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Opens the disk; the inner error is why a brick would refuse it.
+    fn open(&mut self, map: MapUse) -> Result<Result<Box<Running>, OpenError>, OpenError> {
+        let mut recovery = Recovery::new(StoreConfig { map, ..self.config() });
         let mut answer = None;
         loop {
             match recovery.advance(answer.take()) {
                 Next::Read { offset, length } => answer = Some(self.disk.read(offset, length)),
                 Next::Flush => answer = Some(Ok(Bytes::new())),
-                Next::Done(running, _) => return Ok(Some(running)),
+                Next::Done(running, _) => return Ok(Ok(running)),
                 Next::Refused(error @ OpenError::Io { .. }) => return Err(error),
-                Next::Refused(error) => {
-                    self.found(offset_of(&error), What::Refused(error), false);
-                    return Ok(None);
-                }
+                Next::Refused(error) => return Ok(Err(error)),
             }
         }
     }
 
     fn config(&self) -> StoreConfig {
         let Superblock { cluster, brick, disk_index, geometry, .. } = &self.superblock;
-        StoreConfig { cache_bytes: 0, ..StoreConfig::new(*cluster, *brick, *disk_index, geometry.disk_bytes) }
+        let config = StoreConfig::new(*cluster, *brick, *disk_index, geometry.disk_bytes);
+        StoreConfig { cache_bytes: 0, map: MapUse::Ignored, ..config }
     }
 
     fn found(&mut self, offset: u64, what: What, is_repairable: bool) {

@@ -149,5 +149,6 @@ fn the_journal_wraps_around_many_times() {
     assert!(sum(|r| r.laps) > 10, "{all:?}");
     assert!(sum(|r| r.discards) > 50 && sum(|r| r.written_after_discard) > 10, "{all:?}");
     assert!(sum(|r| r.sheets_written) > 50 && all.iter().any(|r| r.sheets_max > 2), "{all:?}");
+    assert!(sum(|r| r.mapped) > 20 && sum(|r| r.mapped_with_stale) > 5, "{all:?}");
     assert!(sum(|r| r.remembered) > 200 && sum(|r| r.torn_tails) > 5, "{all:?}");
 }

@@ -4,7 +4,7 @@ use crate::common::{World, config, options, payload, span, staged, words};
 use crate::fsck;
 use base::{BLOCK, BLOCK_U64, BrickId, ClusterId, Payload, Rng, Stamp, VolumeId};
 use proptest::prelude::*;
-use store::{FormatError, IoFault, IoKind, OpenError, State, format};
+use store::{FormatError, IoFault, IoKind, MapUse, OpenError, State, format};
 use wire::Change;
 use wire::disk::{Attempt, Command, Contested, Reply, StoreError, Token};
 
@@ -649,6 +649,7 @@ fn rotten_data_and_metadata_are_told_and_mended() {
 #[test]
 fn rotten_parity_is_mended_on_a_disk_without_a_page_to_spare() {
     let mut world = World::new(8 << 20, JOURNAL, 3);
+    world.config.map = MapUse::Ignored;
     world.config.cache_bytes = 0;
     world.open().unwrap();
     let delta = Change::Xor { index: 0, width: 4, previous: vec![Stamp::ZERO] };
@@ -699,6 +700,7 @@ fn rotten_parity_is_mended_on_a_disk_without_a_page_to_spare() {
 #[test]
 fn stamps_of_zero_are_told_where_a_page_was_lost() {
     let mut world = World::new(8 << 20, JOURNAL, 3);
+    world.config.map = MapUse::Ignored;
     write_all(&mut world, 2, 0, &[3], 1).unwrap();
     let delta = Change::Xor { index: 0, width: 3, previous: vec![Stamp::ZERO] };
     world.write(staged(span(1, 44, 1), 2, delta), payload([77])).unwrap();
@@ -728,6 +730,7 @@ fn stamps_of_zero_are_told_where_a_page_was_lost() {
 #[test]
 fn a_lost_page_is_never_taken_for_a_hole() {
     let mut world = World::new(8 << 20, JOURNAL, 3);
+    world.config.map = MapUse::Ignored;
     write_all(&mut world, 1, 0, &[1, 2], 1).unwrap();
     write_all(&mut world, 2, 0, &[3, 4], 2).unwrap();
     world.run(true);

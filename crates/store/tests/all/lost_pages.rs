@@ -3,7 +3,7 @@
 
 use crate::common::{World, payload, span, staged, words};
 use base::{Payload, Rng, Stamp};
-use store::OpenError;
+use store::{MapUse, OpenError};
 use wire::Change;
 use wire::disk::{Command, Reply, StoreError};
 
@@ -23,6 +23,8 @@ fn fill(world: &mut World, page: u64) -> Result<(), StoreError> {
 fn full_disk() -> (World, u64) {
     let mut world = World::new(8 << 20, JOURNAL, 3);
     world.config.cache_bytes = 0;
+    // With a map the brick would know whose page it was.
+    world.config.map = MapUse::Ignored;
     world.open().unwrap();
     let delta = Change::Xor { index: 0, width: 4, previous: vec![Stamp::ZERO] };
     world.write(staged(span(1, 44, 1), 1, delta), payload([77])).unwrap();

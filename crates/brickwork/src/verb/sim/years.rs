@@ -11,6 +11,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 const MONTHS_OF_A_YEAR: u32 = 12;
+/// Years of which the end is shown: what fits into 80 columns.
+const COLUMNS_MAX: u32 = 5;
 
 /// `sim years`.
 #[derive(clap::Args, Clone)]
@@ -49,7 +51,7 @@ pub(super) fn run(global: &Global, args: &Years) -> Result<ExitCode> {
     if global.json {
         output::print_json(&json!({ "outcome": outcome, "months": months, "wall_s": wall_s }));
     } else {
-        println!("{}", outcome.cluster);
+        output::print_marked("Cluster:", &outcome.cluster);
         print_tables(&months);
         let bricks = months.last().map_or(0, |month| month.bricks_ever);
         println!(
@@ -71,20 +73,20 @@ pub(super) fn run(global: &Global, args: &Years) -> Result<ExitCode> {
     Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A column for the first month, and one for the end of each year.
+/// A column for the first month, and one each for the ends of five years at most.
 fn print_tables(months: &[Month]) {
-    let ends =
-        months.iter().filter(|month| month.number == 1 || month.number.is_multiple_of(MONTHS_OF_A_YEAR));
-    let ends: Vec<&Month> = ends.collect();
+    let years = (months.len() as u32).div_ceil(MONTHS_OF_A_YEAR);
+    let every = years.div_ceil(COLUMNS_MAX).max(1) * MONTHS_OF_A_YEAR;
+    let ends: Vec<&Month> =
+        months.iter().filter(|month| month.number == 1 || month.number.is_multiple_of(every)).collect();
     let Some(last) = ends.last() else { return };
-    let titles: String =
-        ends.iter().map(|month| format!("{:>9}", format!("month {}", month.number))).collect();
-    println!("\n{:<36}{titles}", "");
+    let headings: Vec<String> = ends.iter().map(|month| format!("month {}", month.number)).collect();
+    let headings: Vec<&str> = core::iter::once("").chain(headings.iter().map(String::as_str)).collect();
+    let mut table = output::table(&headings);
     for name in last.tables.keys() {
-        let row: String = ends
-            .iter()
-            .map(|month| format!("{:>9}", month.tables.get(name).copied().unwrap_or_default()))
-            .collect();
-        println!("{name:<36}{row}");
+        let size = |month: &&Month| month.tables.get(name).copied().unwrap_or_default().to_string();
+        table.add_row(core::iter::once((*name).to_owned()).chain(ends.iter().map(size)));
     }
+    output::align_right(&mut table, &(1..headings.len()).collect::<Vec<_>>());
+    println!("\n{}", output::render(&table));
 }

@@ -49,7 +49,7 @@ const JUDGED: &str = "usual";
 /// and while none is slow to cost no more than this one.
 const PLAIN: &str = "shortest-queue";
 /// All read policies.
-pub(super) const POLICIES: [&str; 13] = [
+pub(crate) const POLICIES: [&str; 13] = [
     JUDGED,
     "quickest",
     "claim",

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use store::{
-    FormatOptions, Io, IoDone, IoFault, IoKind, OpenError, Store, StoreConfig, StoreEffect, StoreEvent,
+    FormatOptions, Io, IoDone, IoFault, IoKind, MapUse, OpenError, Store, StoreConfig, StoreEffect,
+    StoreEvent,
 };
 use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError, Token};
 use wire::{Change, Scope, Span, WriteId};
@@ -192,6 +193,7 @@ pub fn config(disk_bytes: u64) -> StoreConfig {
     config.cache_bytes = 256 * 1024;
     config.limits.backlog_bytes = 2 << 20;
     config.limits.destage_bytes = 64 * 1024;
+    config.map = MapUse::Compared;
     config
 }
 

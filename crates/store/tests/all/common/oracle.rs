@@ -137,6 +137,9 @@ pub struct Reached {
     pub notes_refused: u64,
     pub sheets_written: u64,
     pub sheets_max: u64,
+    /// Openings by the map of pages, and those at which some pages were stale.
+    pub mapped: u64,
+    pub mapped_with_stale: u64,
 }
 
 impl Test {
@@ -467,6 +470,9 @@ impl Test {
         self.world.cut_power();
         look(&mut self.world.disk);
         let recovered = self.world.open().unwrap();
+        let pages = self.world.store.stats().pages;
+        self.reached.mapped += u64::from(pages.is_mapped);
+        self.reached.mapped_with_stale += u64::from(pages.is_mapped && pages.read_at_open > 0);
         self.reached.staged_again += recovered.staged.len() as u64;
         self.reads.clear();
         self.stage_tokens.clear();

@@ -1,0 +1,233 @@
+//! `cargo xtask pauses`: a brick and a gateway that are paused together while their clocks stand, as a hypervisor pauses virtual machines, and what
+//! reads through that gateway return as it wakes.
+//!
+//! Each read policy has two volumes, with leased and with confirmed reads. While both stand still all blocks are overwritten through another
+//! gateway. Then their clocks are set back by as long as they stood, they go on, and every block is read through the gateway that stood. A
+//! read is *old* when it returns what had been overwritten.
+
+use crate::bench::failslow::POLICIES;
+use crate::place;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use rig::cluster::{Cluster, Spec, set_behind};
+use rig::nbd::Nbd;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const BLOCK: usize = 4096;
+/// Time for the others to leave the brick out (a lease of 2 to 4 s) and to overwrite all that is to be read.
+const SECONDS_MIN: u64 = 7;
+const WHOLE_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long, and how often.
+#[derive(Args)]
+#[command(after_help = "\
+Needs libfaketime (Debian's package faketime). A round takes some ten seconds more than its pause. The verb fails if a
+confirmed read is old; old leased reads are counted, since such a pause makes them possible (docs/operations/paused-machines.md).
+
+Examples:
+  cargo xtask pauses
+  cargo xtask pauses --seconds 7 --seconds 60 --rounds 20 --json")]
+pub(crate) struct Options {
+    /// How long both are paused; may be repeated
+    #[arg(long, default_values_t = [7, 10], value_parser = clap::value_parser!(u64).range(SECONDS_MIN..=600))]
+    seconds: Vec<u64>,
+    /// How many pauses of each length
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Blocks of each volume
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    blocks: u64,
+    /// Only this read policy; may be repeated
+    #[arg(long = "policy", value_parser = POLICIES)]
+    policies: Vec<String>,
+    /// A binary to use instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What reads returned, in sum.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    old: u64,
+    new: u64,
+    failed: u64,
+    /// Rounds in which a read was old.
+    rounds: u32,
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.old += other.old;
+        self.new += other.new;
+        self.failed += other.failed;
+        self.rounds += u32::from(other.old > 0);
+    }
+
+    fn json(&self) -> Value {
+        json!({"old": self.old, "new": self.new, "failed": self.failed, "rounds_with_old": self.rounds})
+    }
+}
+
+/// One volume.
+struct Volume {
+    policy: &'static str,
+    is_confirmed: bool,
+    /// Through the gateway that is paused, and through the other.
+    paused: Nbd,
+    other: Nbd,
+}
+
+struct Pair {
+    cluster: Cluster,
+    clock: PathBuf,
+    behind: Duration,
+    brick: String,
+    volumes: Vec<Volume>,
+    blocks: u64,
+    generation: u8,
+}
+
+/// Pauses, reads, counts and prints.
+pub(crate) fn verb(options: &Options) -> Result<()> {
+    let binary = place::binary(options.binary.as_deref())?;
+    let is_meant =
+        |policy: &&str| options.policies.is_empty() || options.policies.iter().any(|p| p == policy);
+    let policies: Vec<&str> = POLICIES.into_iter().filter(is_meant).collect();
+    let mut pair = Pair::start(&binary, &policies, options.blocks)?;
+    let mut told = Vec::new();
+    let mut is_kept = true;
+    for &seconds in &options.seconds {
+        let mut tallies = vec![Tally::default(); pair.volumes.len()];
+        for round in 1..=options.rounds {
+            let found = pair.round(seconds).with_context(|| format!("round {round} of {seconds} s"))?;
+            let old = |is_confirmed| {
+                let of_kind =
+                    pair.volumes.iter().zip(&found).filter(|(volume, _)| volume.is_confirmed == is_confirmed);
+                of_kind.map(|(_, tally)| tally.old).sum::<u64>()
+            };
+            eprintln!(
+                "    {seconds} s, round {round}: {} leased and {} confirmed reads were old",
+                old(false),
+                old(true)
+            );
+            tallies.iter_mut().zip(found).for_each(|(sum, tally)| sum.add(tally));
+        }
+        let mut rows = Vec::new();
+        for (volume, tally) in pair.volumes.iter().zip(&tallies) {
+            is_kept &= tally.old == 0 || !volume.is_confirmed;
+            rows.push(
+                json!({"policy": volume.policy, "confirmed": volume.is_confirmed, "reads": tally.json()}),
+            );
+        }
+        if !options.json {
+            print_table(seconds, options.rounds, &pair.volumes, &tallies);
+        }
+        told.push(json!({"seconds": seconds, "rounds": options.rounds, "volumes": rows}));
+    }
+    if options.json {
+        println!("{}", json!({"pauses": told}));
+    }
+    ensure!(is_kept, "confirmed reads were old");
+    Ok(())
+}
+
+fn print_table(seconds: u64, rounds: u32, volumes: &[Volume], tallies: &[Tally]) {
+    println!("\nPaused for {seconds} s, {rounds} times: old reads, and reads that failed, of all\n");
+    println!("{:24} {:>22} {:>22}", "policy", "leased", "confirmed");
+    for (pair, tallies) in volumes.chunks(2).zip(tallies.chunks(2)) {
+        let cell = |tally: &Tally| {
+            format!("{} + {} of {}", tally.old, tally.failed, tally.old + tally.new + tally.failed)
+        };
+        println!("{:24} {:>22} {:>22}", pair[0].policy, cell(&tallies[0]), cell(&tallies[1]));
+    }
+}
+
+impl Pair {
+    fn start(binary: &Path, policies: &[&'static str], blocks: u64) -> Result<Pair> {
+        let clock = job::scratch("clusters")?.join(format!("{}-clock", std::process::id()));
+        set_behind(&clock, Duration::ZERO)?;
+        let spec = Spec { gateways: 2, behind: Some(clock.clone()), ..Spec::default() };
+        let cluster = Cluster::start(binary, &spec)?;
+        let mut volumes = Vec::new();
+        for &policy in policies {
+            for is_confirmed in [false, true] {
+                let reads = if is_confirmed { "confirmed" } else { "leased" };
+                let (name, size) =
+                    (format!("{policy}-{reads}"), (blocks * BLOCK as u64).max(1 << 20).to_string());
+                let mut words = vec!["volume", "create", &name, "--size", &size, "--layout", "raid1x3"];
+                words.extend(["--read-policy", policy, "--reads", reads]);
+                cluster.admin(&words)?;
+                let (paused, other) = (cluster.connect(0, &name)?, cluster.connect(1, &name)?);
+                volumes.push(Volume { policy, is_confirmed, paused, other });
+            }
+        }
+        let brick = format!("brick-{}", cluster.brick_id(1)?);
+        Ok(Pair { cluster, clock, behind: Duration::ZERO, brick, volumes, blocks, generation: 0 })
+    }
+
+    /// Pauses both for so long; what the reads of each volume returned then.
+    fn round(&mut self, seconds: u64) -> Result<Vec<Tally>> {
+        self.cluster.wait_until_redundant(WHOLE_WITHIN)?;
+        self.overwrite()?;
+        // The gateway that is paused knows the view, and the brick has a lease.
+        let read = self.read()?;
+        ensure!(
+            read.iter().all(|tally| tally.old + tally.failed == 0),
+            "a gateway reads old content before any pause"
+        );
+        let both = [self.brick.clone(), "gateway-0".to_owned()];
+        let begun = Instant::now();
+        for name in &both {
+            self.cluster.daemon(name)?.stand_still()?;
+        }
+        self.overwrite()?;
+        let pause = Duration::from_secs(seconds);
+        let left = pause.checked_sub(begun.elapsed());
+        let left = left.with_context(|| format!("overwriting took longer than the pause of {seconds} s"))?;
+        std::thread::sleep(left);
+        self.behind += begun.elapsed();
+        set_behind(&self.clock, self.behind)?;
+        for name in &both {
+            self.cluster.daemon(name)?.go_on()?;
+        }
+        self.read()
+    }
+
+    /// Writes the next content through the gateway that is not paused.
+    fn overwrite(&mut self) -> Result<()> {
+        self.generation = self.generation % 250 + 1;
+        let content = [self.generation; BLOCK];
+        for volume in &mut self.volumes {
+            for block in 0..self.blocks {
+                volume.other.write(block * BLOCK as u64, &content)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every block through the gateway that is paused at times, one of each volume by turns.
+    fn read(&mut self) -> Result<Vec<Tally>> {
+        let mut tallies = vec![Tally::default(); self.volumes.len()];
+        for block in 0..self.blocks {
+            for (volume, tally) in self.volumes.iter_mut().zip(&mut tallies) {
+                match volume.paused.read(block * BLOCK as u64, BLOCK as u32) {
+                    Ok(content) if content == [self.generation; BLOCK] => tally.new += 1,
+                    Ok(_) => tally.old += 1,
+                    Err(_) => tally.failed += 1,
+                }
+            }
+        }
+        Ok(tallies)
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.clock));
+    }
+}
