@@ -2,15 +2,16 @@
 //! reads through that gateway return as it wakes.
 //!
 //! Each read policy has two volumes, with leased and with confirmed reads. While both stand still all blocks are overwritten through another
-//! gateway. Then their clocks are set back by as long as they stood, they go on, and every block is read through the gateway that stood. A
+//! gateway. Then every block is asked for through the gateway that stands, both clocks are set back by as long as they stood, and both go on. A
 //! read is *old* when it returns what had been overwritten.
 
 use crate::bench::failslow::POLICIES;
 use crate::place;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use rig::cluster::{Cluster, Spec, set_behind};
-use rig::nbd::Nbd;
+use job::process::installed;
+use rig::cluster::{Cluster, Daemon, Spec, set_behind};
+use rig::nbd::{Nbd, command};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -86,7 +87,6 @@ struct Pair {
     cluster: Cluster,
     clock: PathBuf,
     behind: Duration,
-    brick: String,
     volumes: Vec<Volume>,
     blocks: u64,
     generation: u8,
@@ -94,13 +94,14 @@ struct Pair {
 
 /// Pauses, reads, counts and prints.
 pub(crate) fn verb(options: &Options) -> Result<()> {
+    ensure!(installed("faketime"), "faketime is not installed: the clocks of paused daemons would go on");
     let binary = place::binary(options.binary.as_deref())?;
     let is_meant =
         |policy: &&str| options.policies.is_empty() || options.policies.iter().any(|p| p == policy);
     let policies: Vec<&str> = POLICIES.into_iter().filter(is_meant).collect();
     let mut pair = Pair::start(&binary, &policies, options.blocks)?;
     let mut told = Vec::new();
-    let mut is_kept = true;
+    let (mut is_kept, mut has_old) = (true, false);
     for &seconds in &options.seconds {
         let mut tallies = vec![Tally::default(); pair.volumes.len()];
         for round in 1..=options.rounds {
@@ -120,6 +121,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         let mut rows = Vec::new();
         for (volume, tally) in pair.volumes.iter().zip(&tallies) {
             is_kept &= tally.old == 0 || !volume.is_confirmed;
+            has_old |= tally.old > 0;
             rows.push(
                 json!({"policy": volume.policy, "confirmed": volume.is_confirmed, "reads": tally.json()}),
             );
@@ -131,6 +133,9 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     }
     if options.json {
         println!("{}", json!({"pauses": told}));
+    }
+    if !has_old {
+        eprintln!("No leased read was old either: these pauses show nothing.");
     }
     ensure!(is_kept, "confirmed reads were old");
     Ok(())
@@ -166,8 +171,7 @@ impl Pair {
                 volumes.push(Volume { policy, is_confirmed, paused, other });
             }
         }
-        let brick = format!("brick-{}", cluster.brick_id(1)?);
-        Ok(Pair { cluster, clock, behind: Duration::ZERO, brick, volumes, blocks, generation: 0 })
+        Ok(Pair { cluster, clock, behind: Duration::ZERO, volumes, blocks, generation: 0 })
     }
 
     /// Pauses both for so long; what the reads of each volume returned then.
@@ -175,27 +179,33 @@ impl Pair {
         self.cluster.wait_until_redundant(WHOLE_WITHIN)?;
         self.overwrite()?;
         // The gateway that is paused knows the view, and the brick has a lease.
-        let read = self.read()?;
+        self.ask()?;
+        let read = self.take_answers()?;
         ensure!(
             read.iter().all(|tally| tally.old + tally.failed == 0),
             "a gateway reads old content before any pause"
         );
-        let both = [self.brick.clone(), "gateway-0".to_owned()];
         let begun = Instant::now();
-        for name in &both {
-            self.cluster.daemon(name)?.stand_still()?;
+        for daemon in self.both() {
+            daemon.stand_still()?;
         }
         self.overwrite()?;
         let pause = Duration::from_secs(seconds);
         let left = pause.checked_sub(begun.elapsed());
         let left = left.with_context(|| format!("overwriting took longer than the pause of {seconds} s"))?;
         std::thread::sleep(left);
+        // So that it reads before it hears what it missed.
+        self.ask()?;
         self.behind += begun.elapsed();
         set_behind(&self.clock, self.behind)?;
-        for name in &both {
-            self.cluster.daemon(name)?.go_on()?;
+        for daemon in self.both() {
+            daemon.go_on()?;
         }
-        self.read()
+        self.take_answers()
+    }
+
+    fn both(&self) -> [&Daemon; 2] {
+        [&self.cluster.bricks[0], &self.cluster.gateways[0].daemon]
     }
 
     /// Writes the next content through the gateway that is not paused.
@@ -210,15 +220,27 @@ impl Pair {
         Ok(())
     }
 
-    /// Reads every block through the gateway that is paused at times, one of each volume by turns.
-    fn read(&mut self) -> Result<Vec<Tally>> {
-        let mut tallies = vec![Tally::default(); self.volumes.len()];
+    /// Asks the gateway that is paused at times for every block, one of each volume by turns.
+    fn ask(&mut self) -> Result<()> {
         for block in 0..self.blocks {
-            for (volume, tally) in self.volumes.iter_mut().zip(&mut tallies) {
-                match volume.paused.read(block * BLOCK as u64, BLOCK as u32) {
-                    Ok(content) if content == [self.generation; BLOCK] => tally.new += 1,
-                    Ok(_) => tally.old += 1,
-                    Err(_) => tally.failed += 1,
+            for volume in &mut self.volumes {
+                volume.paused.request(command::READ, block, block * BLOCK as u64, BLOCK as u32)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it answers.
+    fn take_answers(&mut self) -> Result<Vec<Tally>> {
+        let mut tallies = vec![Tally::default(); self.volumes.len()];
+        for (volume, tally) in self.volumes.iter_mut().zip(&mut tallies) {
+            for _ in 0..self.blocks {
+                if volume.paused.reply()?.error != 0 {
+                    tally.failed += 1;
+                } else if volume.paused.payload(BLOCK)? == [self.generation; BLOCK] {
+                    tally.new += 1;
+                } else {
+                    tally.old += 1;
                 }
             }
         }

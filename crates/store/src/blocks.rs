@@ -362,11 +362,13 @@ impl Blocks {
         slots.into_iter().for_each(|slot| self.slots.free(slot));
     }
 
-    /// Whether the same is known of the disk's pages.
-    pub(crate) fn is_same(&self, other: &Blocks) -> bool {
-        self.pages.iter().eq(other.pages.iter())
-            && self.pages.lost() == other.pages.lost()
-            && self.slots.is_same(&other.slots)
+    /// Whether the same is known of the disk's pages as `pages` say, but for those at places that are `damaged`. Of slots of these it is not known which
+    /// are theirs.
+    pub(crate) fn is_same(&self, pages: &Blocks, damaged: &BTreeSet<u32>) -> bool {
+        let whole = |(_, home): &(Key, Home)| !damaged.contains(&home.place);
+        self.pages.iter().filter(whole).eq(pages.pages.iter().filter(whole))
+            && self.pages.is_same_but_for(&pages.pages, damaged)
+            && (!damaged.is_empty() || self.slots.is_same(&pages.slots))
     }
 
     /// Asserts that the accounts are true.

@@ -32,6 +32,10 @@ const ERASED_MAX: usize = 1024;
 /// Groups in memory at which content is destaged, however few its bytes.
 const GROUPS_MAX: usize = 4096;
 
+/// What a cycle on an idle disk is for.
+const BRING_HOME: &str = "bring blocks home";
+pub(crate) const FIRST_ROUND: &str = "go on with the first round of the map of pages";
+
 /// How far the cycle is.
 enum Cycle {
     Idle,
@@ -114,7 +118,7 @@ impl Destage {
     pub(crate) fn consider(&mut self, now: Time, blocks: &Blocks, log: &Log) {
         self.want(blocks.pages.has_blank() || log.facts.notes.are_due(blocks.slots.available()));
         self.want(self.map.due(self.limits.idle_ns).is_some_and(|due| now >= due));
-        let Some(due) = self.due(blocks) else { return };
+        let Some((due, _)) = self.due(blocks) else { return };
         let journal_max = (log.journal().capacity() / 3).min(self.limits.backlog_bytes as u64 * 2);
         let durable = blocks.layers.durable();
         let much = durable.bytes() >= self.limits.destage_bytes || durable.len() >= GROUPS_MAX;
@@ -131,12 +135,12 @@ impl Destage {
         }
     }
 
-    /// When a cycle begins on an idle disk: journalled content is written to its final place, or the map's first round goes on.
-    pub(crate) fn due(&self, blocks: &Blocks) -> Option<Time> {
+    /// When a cycle begins on an idle disk, and what for: journalled content is written to its final place, or the map's first round goes on.
+    pub(crate) fn due(&self, blocks: &Blocks) -> Option<(Time, &'static str)> {
         let since = blocks.layers.durable_since();
-        let content = since.map(|since| since + Duration::from_nanos(self.limits.idle_ns));
-        let map = self.map.due(self.limits.idle_ns);
-        content.into_iter().chain(map).min().filter(|_| self.is_idle())
+        let content = since.map(|since| (since + Duration::from_nanos(self.limits.idle_ns), BRING_HOME));
+        let map = self.map.due(self.limits.idle_ns).map(|due| (due, FIRST_ROUND));
+        content.into_iter().chain(map).min_by_key(|(due, _)| *due).filter(|_| self.is_idle())
     }
 
     /// The checkpoint begins at `tail`.

@@ -36,8 +36,8 @@ pub(crate) struct Frames {
     /// Where the first frame is that is not whole; later ones are looked for from there on.
     torn: Option<u64>,
     has_torn_tail: bool,
-    /// Whether a checkpoint stands behind the one at which the journal begins.
-    has_open_cycle: bool,
+    /// The last checkpoint behind the one at which the journal begins: of a cycle that did not end.
+    last_checkpoint: Option<u64>,
     /// The last whole frame.
     last: Option<Frame>,
     /// Records of the frames before it.
@@ -60,7 +60,7 @@ impl Frames {
             careful_until,
             torn: None,
             has_torn_tail: false,
-            has_open_cycle: false,
+            last_checkpoint: None,
             last: None,
             records,
         }
@@ -127,9 +127,9 @@ impl Frames {
         self.at
     }
 
-    /// Whether the journal has the checkpoint of a cycle that did not end.
-    pub(crate) fn has_open_cycle(&self) -> bool {
-        self.has_open_cycle
+    /// The position of the last checkpoint of a cycle that did not end, if the journal has one.
+    pub(crate) fn last_checkpoint(&self) -> Option<u64> {
+        self.last_checkpoint
     }
 
     pub(crate) fn has_torn_tail(&self) -> bool {
@@ -173,7 +173,9 @@ impl Frames {
         match header.records(&frame, self.seed) {
             Some(records) => {
                 let is_checkpoint = records.iter().any(|record| matches!(record, Record::Checkpoint { .. }));
-                self.has_open_cycle |= is_checkpoint && header.position > self.header.tail;
+                if is_checkpoint && header.position > self.header.tail {
+                    self.last_checkpoint = Some(header.position);
+                }
                 let before = self.take_last();
                 self.records.extend(before);
                 self.taken += frame.len();

@@ -24,9 +24,9 @@ pub(crate) struct PageScan {
     careful_until: u32,
     /// Places from here on were never used.
     high: u32,
-    /// How many places were read, and whether one of them is damaged.
+    /// How many places were read, and which of them have a page that is damaged.
     read: u32,
-    has_damaged: bool,
+    damaged: BTreeSet<u32>,
     /// The slots that the journal has content for, and whose pages say that they have them: the volume, and the address in slots. Of other slots
     /// nobody asks; a disk has hundreds of millions.
     owners: BTreeMap<u32, Option<(VolumeId, u64)>>,
@@ -50,7 +50,7 @@ impl PageScan {
             careful_until: 0,
             high,
             read: 0,
-            has_damaged: false,
+            damaged: BTreeSet::new(),
             owners,
         }
     }
@@ -111,9 +111,9 @@ impl PageScan {
         self.high
     }
 
-    /// Whether a page that was read is damaged.
-    pub(crate) fn has_damaged(&self) -> bool {
-        self.has_damaged
+    /// The places with pages that are damaged.
+    pub(crate) fn damaged(&self) -> &BTreeSet<u32> {
+        &self.damaged
     }
 
     /// How many places were read.
@@ -127,7 +127,9 @@ impl PageScan {
         let decoded = Page::decode(bytes, place, self.geometry.slot_count, self.seed);
         let key = decoded.key.filter(|key| key.page < PAGE_MAX);
         let is_lost = key.is_none() && (decoded.damaged > 0 || bytes.is_empty() || decoded.key.is_some());
-        self.has_damaged |= is_lost || decoded.damaged > 0;
+        if is_lost || decoded.damaged > 0 {
+            self.damaged.insert(place);
+        }
         if is_lost || decoded.is_after_loss {
             blocks.pages.found_lost(place);
         }

@@ -113,6 +113,14 @@ impl Pages {
         self.lost.len()
     }
 
+    /// Whether the same places are known as lost, and the same pages as saying nothing, but for these places.
+    pub(crate) fn is_same_but_for(&self, other: &Pages, damaged: &BTreeSet<u32>) -> bool {
+        let lost = |pages: &Pages| -> BTreeSet<u32> { pages.lost.difference(damaged).copied().collect() };
+        let is_whole = |key: &&Key| self.home(**key).is_none_or(|home| !damaged.contains(&home.place));
+        lost(self) == lost(other)
+            && self.blank.iter().filter(is_whole).eq(other.blank.iter().filter(is_whole))
+    }
+
     /// What is to be written at a place says whether a page was lost there.
     pub(crate) fn site(&self, place: u32) -> Site {
         Site { place, is_after_loss: self.lost.contains(&place) }

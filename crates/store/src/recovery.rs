@@ -131,9 +131,9 @@ impl Recovery {
                 let wanted = running.slots_to_bring_home();
                 let (geometry, seed) = (*running.device.geometry(), running.device.seed());
                 let pages = PageScan::new(geometry, seed, header.pages_high, wanted.iter().copied());
-                let has_open_cycle = frames.has_open_cycle();
+                let last_checkpoint = frames.last_checkpoint();
                 let map = &running.destage.map;
-                let scan = MapScan::new(map, seed, header.tail, has_open_cycle, pages);
+                let scan = MapScan::new(map, seed, header.tail, last_checkpoint, pages);
                 match scan.filter(|_| self.reads_map) {
                     Some(scan) => Ok(self.read_map(Box::new(running), Box::new(scan))),
                     None => {
@@ -224,8 +224,12 @@ impl Recovery {
         sector: Option<Bytes>,
     ) -> Result<Next, OpenError> {
         let second = sector.and_then(|sector| Header::decode_sector(&sector, superblock.seed()));
-        let headers = first.into_iter().chain(second);
-        let header = headers.max_by_key(|header| header.generation).ok_or(OpenError::JournalHeaderCorrupt)?;
+        let headers = || first.into_iter().chain(second);
+        let header =
+            headers().max_by_key(|header| header.generation).ok_or(OpenError::JournalHeaderCorrupt)?;
+        // Where the other one is not the one before, this may be the one before: then it names a map that a later cycle went on with.
+        let has_before = |of: Header| of.generation + 1 == header.generation;
+        self.reads_map &= header.generation == 0 || headers().any(has_before);
         let geometry = &superblock.geometry;
         let within =
             header.head - header.tail <= geometry.journal_bytes && header.pages_high <= geometry.page_count;
@@ -319,7 +323,7 @@ impl Recovery {
             self.step = Step::Compare(running, pages, all);
             return Ok(Next::Read { offset, length });
         }
-        let is_true = all.pages.has_damaged() || running.blocks.is_same(&all.blocks);
+        let is_true = running.blocks.is_same(&all.blocks, all.pages.damaged());
         assert!(is_true, "the map of pages does not say what the pages say");
         self.read_sheets(running, pages)
     }

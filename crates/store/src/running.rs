@@ -121,7 +121,7 @@ impl Running {
             return None;
         }
         let lazy = self.log.due().map(|due| (due, "journal applied writes"));
-        let idle = self.destage.due(&self.blocks).map(|due| (due, "bring blocks home"));
+        let idle = self.destage.due(&self.blocks);
         lazy.into_iter().chain(idle).min()
     }
 

@@ -5,7 +5,8 @@
 //!
 //! That holds of the members of the view under which the write was made. A gateway that has not heard of it may know members that were
 //! left out, and do not know that: they refuse what was never sent to them. So a write that a brick has reported is not aborted
-//! before that brick has answered, which it does under its own view only.
+//! before that brick has answered, which it does under its own view only. If it is joining, another process of it may have reported, or the same one
+//! with another disk: it refuses what was decided before it joined. Then a current member has to have answered as well.
 
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
@@ -94,10 +95,12 @@ impl SettleOperation {
         SettleOperation { is_record: true, ..SettleOperation::new(write) }
     }
 
-    /// Whether the write is known to be of this view, or of an earlier one.
-    fn is_of_view(&self, view: &GroupView) -> bool {
-        self.reported_by
-            .is_none_or(|brick| view.slot_of(brick).is_some_and(|slot| self.fates.contains_key(&slot)))
+    /// Whether a refusal aborts the write: it is known to be of this view, or of an earlier one by which it is decided at all current members.
+    fn may_abort(&self, view: &GroupView) -> bool {
+        let has_answered = |slot: u8| self.fates.contains_key(&slot);
+        let may_know = |slot: u8| view.current.has(slot) || view.current.iter().any(has_answered);
+        let Some(brick) = self.reported_by else { return true };
+        view.slot_of(brick).is_some_and(|slot| has_answered(slot) && may_know(slot))
     }
 
     fn ask(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
@@ -123,7 +126,7 @@ impl SettleOperation {
             () if any(Fate::Committed) => true,
             () if self.is_record && !all => return Progress::Waits,
             () if self.is_record && is_refused && any(Fate::Prepared) => return self.clear(cx),
-            () if is_refused && self.is_of_view(&cx.views.view(self.write.group)) => false,
+            () if is_refused && self.may_abort(&cx.views.view(self.write.group)) => false,
             () if all && any(Fate::Prepared) => return self.on_all_prepared(cx),
             () if all => false,
             () => return Progress::Waits,

@@ -286,9 +286,9 @@ impl Cluster {
         }
         let mut arguments = words(&["gateway", "--config", text(&config)?]);
         arguments.extend(self.metrics_words(spec)?);
-        let clock = spec.gateway_clocks_s.get(number).filter(|ahead_s| **ahead_s != 0);
+        let clock = spec.gateway_clocks_s.get(number - 1).filter(|ahead_s| **ahead_s != 0);
         let wrapper = wrapper.or(clock.map(|ahead_s| Wrapper::Clock { ahead_s: *ahead_s }));
-        let behind = spec.behind.clone().filter(|_| number == 0).map(Wrapper::Behind);
+        let behind = spec.behind.clone().filter(|_| number == 1).map(Wrapper::Behind);
         let wrapper = wrapper.or(behind);
         let daemon = self.launch(name, arguments, wrapper)?;
         self.gateways.push(Gateway { daemon, nbd_port, socket, port });

@@ -2,6 +2,7 @@
 
 use super::report::Sectors;
 use crate::config::StoreConfig;
+use crate::destage::FIRST_ROUND;
 use crate::event::{StoreEffect, StoreEvent};
 use crate::io::{Io, IoDone, IoFault, IoKind};
 use crate::machine::Store;
@@ -15,10 +16,15 @@ use wire::disk::{Command, Reply, Token};
 pub(super) fn bring_home(disk: &mut dyn Sectors, config: StoreConfig) -> Result<(), OpenError> {
     let mut store = Store::open(config);
     let (mut now, mut fx) = (Time::ZERO, Vec::new());
+    let mut is_home = false;
     loop {
         store.settle(now, &mut fx);
         if fx.is_empty() {
-            let Some((at, _)) = store.deadline() else { return Ok(()) };
+            let Some((at, what)) = store.deadline() else { return Ok(()) };
+            // The map is for the brick to make. One cycle of it brings home what there is.
+            if what == FIRST_ROUND && core::mem::replace(&mut is_home, true) {
+                return Ok(());
+            }
             now = now.max(at);
             store.wake(now, &mut fx);
         }

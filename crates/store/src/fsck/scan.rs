@@ -173,7 +173,7 @@ impl<'a> Scan<'a> {
         }
         // Where a power cut tore it, or it is damaged, a brick reads all pages.
         let mapped = self.open(MapUse::Trusted)?.ok().filter(|mapped| mapped.is_mapped);
-        if mapped.is_some_and(|mapped| !mapped.blocks.is_same(&running.blocks)) {
+        if mapped.is_some_and(|mapped| !mapped.blocks.is_same(&running.blocks, &BTreeSet::new())) {
             self.forget_map()?;
             self.found(offset, What::PageMap, true);
         }

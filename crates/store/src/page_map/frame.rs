@@ -3,8 +3,8 @@
 //!
 //! | at | bytes | |
 //! |---|---|---|
-//! | 0 | 8 | `BWPGMAP1` |
-//! | 8 | 8 | its position |
+//! | 0 | 8 | `BWPGMAP1`, combined by exclusive or with the checksum of the disk's uuid, twice |
+//! | 8 | 8 | its position, combined with the same |
 //! | 16 | 4 | its length |
 //! | 20 | 8 | the position in the journal of the cycle's checkpoint |
 //! | 28 | 1 | 0: an intent; 1: a part; 2: void |
@@ -31,6 +31,11 @@ const FOOTER: usize = 8;
 pub(super) const FRAME_BYTES_MAX: u64 = 64 << 20;
 /// The longest entry: of a page whose slots lie apart.
 pub(super) const ENTRY_BYTES_MAX: usize = 92;
+
+/// What magic and position are combined with, so that frames of an earlier format of the disk are none of this one's.
+fn mask(seed: Checksum) -> u64 {
+    u64::from(seed) << 32 | u64::from(seed)
+}
 
 /// What is said of a place in the page region.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,13 +77,13 @@ pub(super) enum Frame {
 pub(super) struct FrameHead {
     position: u64,
     pub(super) length: u32,
-    pub(super) tail: u64,
+    pub(super) checkpoint: u64,
     kind: u8,
     count: u32,
     sum: Checksum,
 }
 
-wire_struct!(FrameHead { position, length, tail, kind, count, sum });
+wire_struct!(FrameHead { position, length, checkpoint, kind, count, sum });
 
 /// What is found where a frame may begin.
 pub(super) enum Found {
@@ -106,7 +111,7 @@ impl Said {
 
 impl Frame {
     /// Its bytes, for a position, in a buffer as direct I/O wants it.
-    pub(super) fn encode(&self, position: u64, tail: u64, seed: Checksum) -> Bytes {
+    pub(super) fn encode(&self, position: u64, checkpoint: u64, seed: Checksum) -> Bytes {
         let mut body = Vec::new();
         let (kind, count) = match self {
             Frame::Intent(places) => {
@@ -125,8 +130,15 @@ impl Frame {
         frame[BODY_AT..BODY_AT + body.len()].copy_from_slice(&body);
         frame[length - FOOTER..].copy_from_slice(&position.to_le_bytes());
         let sum = checksum_append(seed, &frame[BODY_AT..]);
-        let head = FrameHead { position, length: length as u32, tail, kind, count: count as u32, sum };
-        frame[..FIELDS_AT].copy_from_slice(&MAGIC.to_le_bytes());
+        let head = FrameHead {
+            position: position ^ mask(seed),
+            length: length as u32,
+            checkpoint,
+            kind,
+            count: count as u32,
+            sum,
+        };
+        frame[..FIELDS_AT].copy_from_slice(&(MAGIC ^ mask(seed)).to_le_bytes());
         frame[FIELDS_AT..SUM_AT].copy_from_slice(&head.to_bytes());
         let sum = checksum_append(seed, &frame[..SUM_AT]);
         frame[SUM_AT..BODY_AT].copy_from_slice(&sum.to_le_bytes());
@@ -137,18 +149,16 @@ impl Frame {
     pub(super) fn head(sector: &[u8], position: u64, seed: Checksum) -> Found {
         let Some(fields) = sector.get(..BODY_AT) else { return Found::Damaged };
         let sum = u32::from_le_bytes(fields[SUM_AT..].try_into().expect("four bytes"));
-        let (has_magic, is_whole) =
-            (fields[..FIELDS_AT] == MAGIC.to_le_bytes(), sum == checksum_append(seed, &fields[..SUM_AT]));
-        match FrameHead::from_bytes(&fields[FIELDS_AT..SUM_AT]) {
-            Ok(head) if has_magic && is_whole => {
-                if head.position == position {
-                    Found::Frame(head)
-                } else {
-                    Found::Nothing
-                }
-            }
-            Ok(head) if has_magic || position > 0 && head.position == position => Found::Damaged,
-            _ => Found::Nothing,
+        let has_magic = fields[..FIELDS_AT] == (MAGIC ^ mask(seed)).to_le_bytes();
+        let is_whole = sum == checksum_append(seed, &fields[..SUM_AT]);
+        let Ok(head) = FrameHead::from_bytes(&fields[FIELDS_AT..SUM_AT]) else { return Found::Nothing };
+        let (is_here, length) = (head.position == position ^ mask(seed), u64::from(head.length));
+        let is_sound = length > 0 && length <= FRAME_BYTES_MAX && length.is_multiple_of(BLOCK as u64);
+        match (has_magic, is_here) {
+            (true, true) if is_whole && is_sound => Found::Frame(head),
+            (true, false) if is_whole => Found::Nothing,
+            (false, false) => Found::Nothing,
+            _ => Found::Damaged,
         }
     }
 

@@ -39,6 +39,12 @@ use wire::wire_struct;
 const READ_PAGES: u32 = 256;
 /// Bytes of the ring in which a round is done, for each place that was ever used.
 const ROUND_BYTES: u64 = 128;
+/// Places that a cycle adds at most: 256 MiB of pages.
+const PLACES_MAX: u128 = 65_536;
+/// Nobody ever writes so many bytes to a ring.
+const POSITION_MAX: u64 = 1 << 62;
+/// A disk without a map gets one if one in so many places was never used: what its journal was promised fits beside the ring.
+const FREE_SHARE: u32 = 16;
 /// Places that a cycle adds at least as long as no round is whole, so that a disk without a map soon has one.
 const FIRST_ROUND_PLACES: u64 = 4096;
 
@@ -68,6 +74,17 @@ impl MapAt {
 
     pub(crate) fn is_whole(&self) -> bool {
         self.from != MapAt::NONE
+    }
+
+    /// Whether it can be said of a ring, on a disk on which places below `high` were used.
+    fn is_sound(&self, ring: Ring, high: u32) -> bool {
+        let lies_before =
+            |from: u64| from.is_multiple_of(BLOCK_U64) && from <= self.head && self.head - from <= ring.bytes;
+        self.head.is_multiple_of(BLOCK_U64)
+            && self.head < POSITION_MAX
+            && self.cursor <= high
+            && lies_before(self.round_at)
+            && (!self.is_whole() || lies_before(self.from))
     }
 }
 
@@ -110,8 +127,8 @@ pub(crate) struct PageMap {
 /// What a cycle says.
 #[derive(Debug)]
 struct Saying {
-    /// Where the checkpoint of the cycle is.
-    tail: u64,
+    /// Where the checkpoint of the cycle is, in the journal.
+    checkpoint: u64,
     /// The places that its intent names.
     intent: BTreeSet<u32>,
     entries: BTreeMap<u32, Entry>,
@@ -139,8 +156,11 @@ impl PageMap {
     /// Of a disk on which places below `high` were used, as `header_at` has it.
     pub(crate) fn new(geometry: &Geometry, high: u32, header_at: Option<MapAt>) -> PageMap {
         let limit = geometry.page_count - geometry.map_places();
-        let ring = Ring::of(geometry).filter(|_| high <= limit);
-        let at = header_at.unwrap_or(MapAt::beginning_at(0));
+        let has_room = if header_at.is_some() { high <= limit } else { high <= limit - limit / FREE_SHARE };
+        let ring = Ring::of(geometry).filter(|_| has_room);
+        let sound = header_at.zip(ring).filter(|(at, ring)| at.is_sound(*ring, high));
+        // Frames that are there name checkpoints that the journal has left behind: none of them counts.
+        let at = sound.map_or(MapAt::beginning_at(0), |(at, _)| at);
         PageMap { ring, at, stale: BTreeSet::new(), cycle: None, is_anew: false, incomplete_since: None }
     }
 
@@ -167,13 +187,18 @@ impl PageMap {
         self.incomplete_since.map(|since| since + Duration::from_nanos(idle_ns))
     }
 
-    /// A cycle, whose checkpoint is at `tail`, is about to write these places. False when it need not wait until the intent is durable.
-    pub(crate) fn begin_cycle(&mut self, tail: u64, places: BTreeSet<u32>, device: &mut Device) -> bool {
+    /// A cycle, whose checkpoint is at that position of the journal, is about to write these places. False when it need not wait until the intent is durable.
+    pub(crate) fn begin_cycle(
+        &mut self,
+        checkpoint: u64,
+        places: BTreeSet<u32>,
+        device: &mut Device,
+    ) -> bool {
         let Some(ring) = self.ring else { return false };
         let intent = if self.is_anew { Frame::Void } else { Frame::Intent(places.iter().copied().collect()) };
-        let parts = append(ring, &mut self.at.head, &intent, tail, true, device);
+        let parts = append(ring, &mut self.at.head, &intent, checkpoint, true, device);
         self.cycle = Some(Saying {
-            tail,
+            checkpoint,
             intent: places,
             entries: BTreeMap::new(),
             to_read: VecDeque::new(),
@@ -218,10 +243,10 @@ impl PageMap {
             }
             let high = blocks.pages.high();
             saying.next.cursor = round(&self.at, ring, saying.entries.len(), high);
-            let unsaid = |place: &u32| *place < high && !saying.entries.contains_key(place);
-            let stale = self.stale.iter().copied().filter(unsaid);
-            saying.to_read = stretches(stale.map(|place| place..place + 1));
-            saying.to_read.extend(stretches(pieces(self.at.cursor..saying.next.cursor)));
+            for &place in self.stale.range(..high).filter(|place| !saying.entries.contains_key(place)) {
+                join(&mut saying.to_read, place);
+            }
+            saying.to_read.extend(pieces(self.at.cursor..saying.next.cursor));
             saying.progress = Progress::Reading;
         }
         match saying.progress {
@@ -266,7 +291,7 @@ impl PageMap {
         let is_round_whole = saying.next.cursor >= blocks.pages.high();
         let mut parts = 0;
         if !entries.is_empty() {
-            parts = append(ring, &mut self.at.head, &Frame::Part(entries), saying.tail, false, device);
+            parts = append(ring, &mut self.at.head, &Frame::Part(entries), saying.checkpoint, false, device);
         }
         saying.progress = Progress::Writing(parts);
         let (before, end) = (self.at, self.at.head);
@@ -314,12 +339,19 @@ fn round(at: &MapAt, ring: Ring, said: usize, high: u32) -> u32 {
         gain => lag.div_ceil(gain),
     };
     let least = if at.is_whole() { 0 } else { FIRST_ROUND_PLACES };
-    (done + more.max(u128::from(least))).min(all) as u32
+    (done + more.max(u128::from(least)).min(PLACES_MAX)).min(all) as u32
 }
 
 /// Writes a frame at the head; how many writes that takes.
-fn append(ring: Ring, head: &mut u64, frame: &Frame, tail: u64, durable: bool, device: &mut Device) -> usize {
-    let bytes = frame.encode(*head, tail, device.seed());
+fn append(
+    ring: Ring,
+    head: &mut u64,
+    frame: &Frame,
+    checkpoint: u64,
+    durable: bool,
+    device: &mut Device,
+) -> usize {
+    let bytes = frame.encode(*head, checkpoint, device.seed());
     let (end, mut at, mut parts) = (*head + bytes.len() as u64, *head, 0);
     while at < end {
         let (offset, length) = ring.piece(at, end);
@@ -353,18 +385,12 @@ fn pieces(places: Range<u32>) -> impl Iterator<Item = Range<u32>> {
     places.step_by(READ_PAGES as usize).map(move |start| start..end.min(start + READ_PAGES))
 }
 
-/// Joins ranges, in ascending order, of which one begins where the one before ends, as far as one request reads them.
-fn stretches(ranges: impl Iterator<Item = Range<u32>>) -> VecDeque<Range<u32>> {
-    let mut joined: VecDeque<Range<u32>> = VecDeque::new();
-    for range in ranges {
-        match joined.back_mut() {
-            Some(last) if last.end == range.start && range.end - last.start <= READ_PAGES => {
-                last.end = range.end
-            }
-            _ => joined.push_back(range),
-        }
+/// Adds a place behind all others to what is read, to the last range if it goes on there.
+fn join(ranges: &mut VecDeque<Range<u32>>, place: u32) {
+    match ranges.back_mut() {
+        Some(last) if last.end == place && last.len() < READ_PAGES as usize => last.end += 1,
+        _ => ranges.push_back(place..place + 1),
     }
-    joined
 }
 
 /// Writes a map that says what is at so many places, and behind it the intent of an interrupted cycle. Gives back what the header says of it.

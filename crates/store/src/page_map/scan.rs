@@ -32,8 +32,9 @@ pub(crate) struct MapScan {
     seed: Checksum,
     /// The journal begins here: later cycles did not end.
     tail: u64,
-    /// Whether the journal has the checkpoint of such a cycle.
-    has_open_cycle: bool,
+    /// The last checkpoint of such a cycle that the journal has, and the checkpoint of the last intent.
+    last_checkpoint: Option<u64>,
+    last_intent: Option<u64>,
     pages: PageScan,
     step: Step,
     /// What is being read, as positions, and what there is of it.
@@ -61,16 +62,11 @@ impl MapScan {
         map: &PageMap,
         seed: Checksum,
         tail: u64,
-        has_open_cycle: bool,
+        last_checkpoint: Option<u64>,
         pages: PageScan,
     ) -> Option<MapScan> {
         let (ring, at) = (map.ring?, map.at);
-        let is_sound = at.from <= at.head
-            && at.head - at.from <= ring.bytes
-            && at.head.is_multiple_of(BLOCK_U64)
-            && at.from.is_multiple_of(BLOCK_U64)
-            && at.round_at <= at.head;
-        if !at.is_whole() || !is_sound {
+        if !at.is_whole() {
             return None;
         }
         Some(MapScan {
@@ -78,7 +74,8 @@ impl MapScan {
             at,
             seed,
             tail,
-            has_open_cycle,
+            last_checkpoint,
+            last_intent: None,
             seen: Allocator::new(pages.high()),
             pages,
             step: Step::Intent,
@@ -124,8 +121,9 @@ impl MapScan {
         let begin = self.wanted.start;
         match Frame::head(sector, begin, self.seed) {
             // One of a cycle that did not end. A part there is of such a cycle, too, and counts for nothing.
-            Found::Frame(head) if head.is_intent() && head.tail > self.tail => {
+            Found::Frame(head) if head.is_intent() && head.checkpoint > self.tail => {
                 self.wanted.end = begin + u64::from(head.length);
+                self.last_intent = Some(head.checkpoint);
                 self.step = Step::WholeIntent;
                 if self.wanted.end - self.at.head > self.ring.bytes {
                     return Err(Untrusted);
@@ -134,10 +132,10 @@ impl MapScan {
                 Ok(Looked::More)
             }
             // A cycle began that knew nothing of this map.
-            Found::Frame(head) if head.is_void() && head.tail > self.tail => Err(Untrusted),
+            Found::Frame(head) if head.is_void() && head.checkpoint > self.tail => Err(Untrusted),
             Found::Damaged => Err(Untrusted),
-            // A cycle of which the journal has the checkpoint may have had an intent.
-            _ if self.has_open_cycle && begin == self.at.head => Err(Untrusted),
+            // A cycle of which the journal has the checkpoint may have had an intent, or been one of a release that knows no map.
+            _ if self.last_checkpoint > self.last_intent => Err(Untrusted),
             _ => self.end_intents(begin, map),
         }
     }

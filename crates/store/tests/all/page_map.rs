@@ -1,7 +1,7 @@
 //! The map of pages: what it says is compared with the pages at each opening, over crashes at every point; and where it is damaged,
 //! missing or wrong, the pages count.
 
-use crate::common::{World, payload, span, staged, words};
+use crate::common::{World, options, payload, span, staged, words};
 use base::{BLOCK_U64, Payload, Rng, Stamp, VolumeId};
 use store::{FsckOptions, IoFault, MapUse, Outcome, Sectors, fsck};
 use wire::Change;
@@ -145,6 +145,90 @@ fn a_map_that_was_not_gone_on_with_counts_no_more() {
         world.crash().unwrap();
     }
     assert!(mapped > 50, "{mapped}");
+}
+
+/// The newest header cannot be read, and the one before names a map that a later cycle went on with, and an interrupted one after that.
+#[test]
+fn the_header_before_the_newest_one_names_no_map() {
+    for seed in 0..60 {
+        let mut world = World::new(DISK, JOURNAL, seed);
+        let mut rng = Rng::with_seed(seed);
+        for page in 0..40 {
+            fill(&mut world, 1, page, page + 1);
+        }
+        world.run(true);
+        fill(&mut world, 1, 50, 1000);
+        world.run(true);
+        let write = staged(span(1, 7 * 256, 1), 2000, Change::Data);
+        world.stage_without_turns(write, payload([9]));
+        world.command(Command::Discard { volume: VolumeId(1), stretch: Some(3) });
+        go_on(&mut world, rng.u32(..60));
+        world.cut_power();
+        let generation = |offset: u64| {
+            let sector = world.disk.read(offset, 4096).unwrap();
+            u64::from_le_bytes(sector[12..20].try_into().unwrap())
+        };
+        let newest =
+            if generation(BLOCK_U64) > generation(2 * BLOCK_U64) { BLOCK_U64 } else { 2 * BLOCK_U64 };
+        world.disk.bad.insert(newest / 512);
+        world.open().unwrap();
+        assert!(!world.store.stats().pages.is_mapped, "seed {seed}");
+        world.run(true);
+        world.crash().unwrap();
+    }
+}
+
+/// Two cycles were interrupted, and nothing is left of the second one's intent: its checkpoint says that there was one.
+#[test]
+fn an_intent_of_which_nothing_is_left_is_missed() {
+    let mut missed = 0;
+    for seed in 0..80 {
+        let mut world = used();
+        let mut rng = Rng::with_seed(seed);
+        for stretch in [3, 7] {
+            fill(&mut world, 1, 200 + stretch, 2000 + stretch);
+            world.command(Command::Discard { volume: VolumeId(1), stretch: Some(stretch) });
+            go_on(&mut world, rng.u32(5..40));
+            world.cut_power();
+            if stretch == 3 {
+                world.open().unwrap();
+            }
+        }
+        // The last frame that was written to the ring.
+        let places = (PAGES - MAP_PAGES)..PAGES;
+        let position = |place: &u64| {
+            let sector = world.disk.read(PAGES_AT + place * BLOCK_U64, 4096).unwrap();
+            let seed = u64::from(base::checksum(&[9; 16]));
+            let mask = seed << 32 | seed;
+            let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().unwrap()) ^ mask;
+            let is_intent = word(0) == u64::from_le_bytes(*b"BWPGMAP1") && sector[28] == 0;
+            is_intent.then(|| (word(8), *place))
+        };
+        let (_, last) = places.filter_map(|place| position(&place)).max().expect("cycles have begun");
+        world.disk.spoil(PAGES_AT + last * BLOCK_U64, &mut rng, 8);
+        world.open().unwrap();
+        missed += u32::from(!world.store.stats().pages.is_mapped);
+        world.run(true);
+        world.crash().unwrap();
+    }
+    assert!(missed > 20, "{missed}");
+}
+
+/// What the ring holds of an earlier life of the disk is nothing.
+#[test]
+fn a_disk_that_is_formatted_again_has_a_map_of_its_own() {
+    let mut world = used();
+    let again = store::FormatOptions { uuid: [3; 16], ..options(DISK, JOURNAL) };
+    for (offset, content) in store::format(again).unwrap() {
+        world.disk.write(offset, &content.to_vec(), true);
+    }
+    world.open().unwrap();
+    for page in 0..30 {
+        fill(&mut world, 1, page, page + 1);
+        world.run(true);
+        world.crash().unwrap();
+        assert!(world.store.stats().pages.is_mapped, "page {page}");
+    }
 }
 
 /// Nobody but a reader or a scrub finds a page that rots while the map knows whose it is; and then it costs the blocks that it describes, and no

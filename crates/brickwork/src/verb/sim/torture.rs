@@ -336,6 +336,10 @@ impl Sum {
             }
             println!("  Shrink it:  {}", args.run.command(&format!("shrink {}", failure.seed)));
         }
+        for failure in self.failures.iter().skip(FAILURES_SHOWN) {
+            let violation = failure.violation.to_string();
+            println!("\n! Seed {}: {}", failure.seed, violation.lines().next().unwrap_or_default());
+        }
         match self.failures.len() {
             0 => println!("\nNo violation."),
             count => println!("\n{} of {seeds} violated a promise.", count),

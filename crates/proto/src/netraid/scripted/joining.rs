@@ -314,6 +314,20 @@ fn what_a_brick_reports_under_a_later_view_is_not_aborted_by_members_that_were_l
     assert_eq!(script.counted(Counter::WriteInDoubtCommitted), 1);
 }
 
+/// Found by torture seed 2500250: a process whose disk was copied reported a write that was decided before the one with the copy joined.
+#[test]
+fn a_member_that_joins_aborts_nothing_that_it_reports_before_a_current_one_has_answered() {
+    let mut script = Script::new("raid1x3", 0b101, 0b010);
+    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row, link: None };
+    script.coordinator.on_doubtful(BrickId(2), vec![write]);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0, 1, 2]);
+    script.answer(&asked[1], Answer::Fate(Ok(Fate::Refused)));
+    assert_eq!(script.counted(Counter::WriteInDoubtAborted), 0);
+    script.answer(&asked[0], Answer::Fate(Ok(Fate::Committed)));
+    assert_eq!(script.counted(Counter::WriteInDoubtCommitted), 1);
+}
+
 /// Who reported it may be dead. Another brick that has it reports it too, and is then the one that has to answer.
 #[test]
 fn nobody_waits_for_ever_for_the_brick_that_reported_a_write() {
