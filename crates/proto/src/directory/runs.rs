@@ -10,7 +10,8 @@
 //! lease has ended: who is silent may be cut off from the directory alone, and still serve others. One that runs elsewhere with the same disk is
 //! *suspect*: since the copy the earlier one may have taken writes that it told nobody of. It takes them as long as a view counts on it, also without a
 //! lease. So the later one counts as having lost its blocks in all groups that count on it and whose other members are there and have all; and in all
-//! groups where the earlier one is still heard. A disk that was moved while its brick was away loses nothing by that: views have left it out there.
+//! groups where the earlier one is still heard. A disk that was moved while its brick was away loses nothing by that: views have left it out there. And
+//! it leaves once more what the earlier one has left since: a copy has that still.
 //!
 //! What a process sent before it ended may arrive after what the next one at the same place sends, and a run that was never told its number among
 //! the runs looks like a new one then. Its journal ends before what the next one told, like that of an older copy of the disk, and nowhere beyond what
@@ -244,9 +245,7 @@ fn on_new_run(
     // know of it, and without one writes are still taken.
     let is_elsewhere = before
         .is_some_and(|record| record.place.is_elsewhere(run.place) && record.has_a_disk_of(&run.journals));
-    let is_counted_on = cluster.records.groups.index().of_writer(brick).next().is_some();
-    let is_suspect =
-        !is_old && is_elsewhere && is_counted_on || before.is_some_and(|record| record.is_suspect);
+    let is_suspect = !is_old && is_elsewhere || before.is_some_and(|record| record.is_suspect);
     if is_suspect {
         cluster.counters.count(Counter::BrickCameElsewhere);
     }

@@ -254,10 +254,12 @@ mod tests {
     #[test]
     fn a_full_disk_opens() {
         let all = opened(&["--size", "1GiB", "--pages", "--no-map"]);
-        assert!(!all.is_mapped && all.pages > 900 && all.pages_read == all.pages);
+        assert!(!all.is_mapped && all.pages > 800 && all.pages_read == all.pages);
         for words in [&["--size", "1GiB"][..], &["--size", "1GiB", "--scattered"]] {
             let mapped = opened(words);
-            assert!(mapped.is_mapped && mapped.bytes < all.bytes / 10, "{} of {}", mapped.bytes, all.bytes);
+            // The journal is read in any case.
+            let saved = all.bytes - mapped.bytes;
+            assert!(mapped.is_mapped && saved > all.pages * 4096 / 10 * 9, "{saved} bytes of {}", all.bytes);
             assert_eq!((mapped.pages, mapped.pages_read), (all.pages, 0));
         }
         let interrupted = opened(&["--size", "1GiB", "--interrupted", "16"]);
