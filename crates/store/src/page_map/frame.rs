@@ -153,7 +153,11 @@ impl Frame {
         let is_whole = sum == checksum_append(seed, &fields[..SUM_AT]);
         let Ok(head) = FrameHead::from_bytes(&fields[FIELDS_AT..SUM_AT]) else { return Found::Nothing };
         let (is_here, length) = (head.position == position ^ mask(seed), u64::from(head.length));
-        let is_sound = length > 0 && length <= FRAME_BYTES_MAX && length.is_multiple_of(BLOCK as u64);
+        // What a later release may write is no reason to believe what stands before it.
+        let is_sound = length > 0
+            && length <= FRAME_BYTES_MAX
+            && length.is_multiple_of(BLOCK as u64)
+            && head.kind <= VOID;
         match (has_magic, is_here) {
             (true, true) if is_whole && is_sound => Found::Frame(head),
             (true, false) if is_whole => Found::Nothing,

@@ -134,7 +134,8 @@ impl MapScan {
             // A cycle began that knew nothing of this map.
             Found::Frame(head) if head.is_void() && head.checkpoint > self.tail => Err(Untrusted),
             Found::Damaged => Err(Untrusted),
-            // A cycle of which the journal has the checkpoint may have had an intent, or been one of a release that knows no map.
+            // A cycle of which the journal has the checkpoint may have had an intent, or been one of a release that knows no map. One whose checkpoint took the
+            // place of that of the last intent, which was dropped, had the same content to write, and no places but those.
             _ if self.last_checkpoint > self.last_intent => Err(Untrusted),
             _ => self.end_intents(begin, map),
         }
