@@ -45,6 +45,7 @@ base::named! {
         DuplicateRequestSuppressed: "duplicate request suppressed",
         FateOfAWaitingWriteAsked: "fate of a waiting write asked",
         FenceNotAnsweredForWantOfMemory: "fence not answered for want of memory",
+        FirstViewBegunElsewhere: "first view begun on other bricks",
         GatewayWasPaused: "gateway was paused",
         GroupLeft: "group left",
         GroupWentOnWithoutBlocksThatAreLost: "group went on without blocks that are lost",

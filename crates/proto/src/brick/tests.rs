@@ -891,3 +891,20 @@ fn a_first_view_begins_once_the_directory_knows_the_disks() {
     bench.answer_all();
     assert!(bench.has_sent(activated));
 }
+
+/// Found by torture seed 2420210: the view that was to be the first did not begin, as another of its members was lost.
+#[test]
+fn so_does_the_view_after_a_first_one_that_never_began() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.brick.membership.is_known = false;
+    let activated = |message: &Message| matches!(message, Message::Activated { .. });
+    bench.tell(Message::Fence { view: view(2, 3), speaks: false });
+    bench.answer_all();
+    bench.begin(2, 3);
+    bench.answer_all();
+    assert!(!bench.has_sent(activated));
+    bench.tell(told(wire::Standing::Stands { incarnation: 1, behind: Vec::new() }, NOW));
+    bench.begin(2, 3);
+    bench.answer_all();
+    assert!(bench.has_sent(activated));
+}

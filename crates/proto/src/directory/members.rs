@@ -190,20 +190,35 @@ impl Members {
             .iter()
             .flat_map(|(brick, record)| record.lost.iter().map(|group| (*brick, *group)))
             .collect();
-        if dead.is_empty() && lost.is_empty() {
+        // Who is held for slow begins no group without a lease, and gets none while it is to leave: a first view does not wait for it.
+        let held = bricks
+            .keys()
+            .copied()
+            .filter(|brick| cluster.is_slow(*brick) && cluster.leases.has_ended(now, *brick));
+        let held: BTreeSet<BrickId> = held.collect();
+        if dead.is_empty() && lost.is_empty() && held.is_empty() {
             return;
         }
-        let concerned = dead.iter().flat_map(|brick| cluster.records.groups.index().of_writer(*brick));
-        let concerned: BTreeSet<GroupId> = concerned.chain(lost.iter().map(|(_, group)| *group)).collect();
-        for group in concerned {
+        let index = cluster.records.groups.index();
+        let concerned = dead.iter().flat_map(|brick| index.of_writer(*brick));
+        let concerned = concerned.chain(lost.iter().map(|(_, group)| *group));
+        let yet_to_begin = |group: &GroupId| cluster.active(*group).is_none();
+        let held_up = held.iter().flat_map(|brick| index.of_writer(*brick)).filter(yet_to_begin);
+        for group in concerned.chain(held_up).collect::<BTreeSet<GroupId>>() {
             let Some(from) = cluster.latest_view(group).cloned() else { continue };
-            let goes = |brick| dead.contains(&brick) || lost.contains(&(brick, group));
+            let is_first = cluster.active(group).is_none();
+            let goes = |brick| {
+                dead.contains(&brick) || lost.contains(&(brick, group)) || is_first && held.contains(&brick)
+            };
             let must_go = |brick| goes(brick) && !evicted.contains(&brick);
             // Who is evicted goes only if the group can bear it beside those that are lost.
             let next = [without(&from, goes), without(&from, must_go)];
             let is_better =
                 |next: &GroupView| next.writers() != from.writers() && self.is_viable(cluster, next);
-            let Some(next) = next.into_iter().find(is_better) else { continue };
+            let Some(next) = next.into_iter().find(is_better) else {
+                self.begin_elsewhere(cluster, views, now, (&from, &without(&from, goes)), fx);
+                continue;
+            };
             cluster.counters.count(Counter::ViewChangeBegun);
             if !from.joining.is_empty() && next.joining != from.joining {
                 cluster.counters.count(Counter::JoiningBrickLost);
@@ -214,6 +229,34 @@ impl Members {
             }
             views.begin_change(cluster, now, next, puts, fx);
         }
+    }
+
+    /// A group that has had no view yet, and whose first one cannot begin without those that are gone: others take their places. Nobody has written
+    /// there.
+    fn begin_elsewhere(
+        &self,
+        cluster: &mut Cluster,
+        views: &mut Views,
+        now: Time,
+        (from, left): (&GroupView, &GroupView),
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if cluster.active(from.group).is_some() || left.writers() == from.writers() {
+            return;
+        }
+        let mut next = left.clone();
+        for slot in (0..from.members.len() as u8).filter(|slot| !left.writers().has(*slot)) {
+            let Some(taker) = self.substitute(cluster, now, (&next, &Joins::none()), slot) else { return };
+            next.members[usize::from(slot)] = taker;
+            next.current = next.current.with(slot);
+        }
+        let gone: Vec<BrickId> =
+            from.members.iter().copied().filter(|brick| next.slot_of(*brick).is_none()).collect();
+        cluster.records.groups.change(&from.group, |record| {
+            record.former.extend(gone.into_iter().map(|brick| (brick, next.number)));
+        });
+        cluster.counters.count(Counter::FirstViewBegunElsewhere);
+        views.begin_change(cluster, now, next, Vec::new(), fx);
     }
 
     /// Groups without redundancy of which bricks came with other disks: what these had is lost for good, as nobody else has

@@ -407,3 +407,20 @@ fn once_all_that_remain_have_promised_the_change_is_not_revoked() {
         stage.directory.desk.cluster.records.groups.values().next().and_then(|record| record.next.clone());
     assert_eq!(next.expect("to come").current, Slots(0b10));
 }
+
+/// Found by torture seed 2411059. Without a lease it begins no group, and it got none since it was to write in that one.
+#[test]
+fn a_volume_begins_without_a_brick_that_is_held_for_slow_meanwhile() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    stage.mute.push(brick);
+    let request = volume_request("w", "raid1x3", 1, 2);
+    let packet = Message::Admin { operation: 1, request }.into();
+    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.health(brick, LATE);
+    stage.observe(6000, &[(FIRST, &[brick])]);
+    let views: Vec<&GroupView> = stage.directory.views().collect();
+    assert!(views.len() == 2 && views.iter().all(|view| !view.is_writer(brick)), "{views:?}");
+    assert!(matches!(stage.answers.pop_front(), Some(Ok(AdminReply::Volume(_)))), "it is made");
+}
