@@ -494,7 +494,8 @@ impl Brick {
     fn learn(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) -> Option<Token> {
         let current = self.groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
         let left_out = self.groups.left_out_by(view);
-        if view.number <= current || view.is_writer(self.membership.id) || !self.groups.activate(view) {
+        let is_news = view.number > current && !view.is_writer(self.membership.id);
+        if !is_news || !self.has_none_of_another_slot(view) || !self.groups.activate(view) {
             return None;
         }
         self.counters.count(Counter::LearnedThatItWasLeftOutOfAView);
@@ -504,7 +505,19 @@ impl Brick {
         Some(self.note(view.group, Note::Learned { group: view.group }, fx))
     }
 
+    /// Whether no blocks are here that were written for another slot of the group than the view gives this brick. If there are they are given back first.
+    fn has_none_of_another_slot(&mut self, view: &GroupView) -> bool {
+        if self.groups.has_another_slot(view) {
+            self.maintenance.leave_slot(view);
+            return false;
+        }
+        !self.groups.is_buried(view.group) || self.maintenance.is_clean(view.group)
+    }
+
     fn on_fence(&mut self, now: Time, view: &GroupView, speaks: bool, fx: &mut Vec<BrickEffect>) {
+        if !self.has_none_of_another_slot(view) {
+            return self.counters.count(Counter::ViewWaitsForBlocksOfAnotherSlot);
+        }
         // With its disks it has lost what it took: its silence about a write would be taken for a refusal.
         let may_lack = self.groups.active(view.group).is_none() || self.groups.is_doubted(view.group);
         if speaks && may_lack {
@@ -583,7 +596,7 @@ impl Brick {
         let may_begin = is_known && (bare != Some(true) || self.groups.may_be_bare(view.group));
         let is_party = view.is_writer(self.membership.id) && promised && may_begin;
         let left_out = self.groups.left_out_by(view);
-        if !is_party || (!began && !self.groups.activate(view)) {
+        if !is_party || !self.has_none_of_another_slot(view) || (!began && !self.groups.activate(view)) {
             return;
         }
         if !began {

@@ -22,6 +22,8 @@ pub(super) struct Bench {
     notes: Vec<(Vec<u8>, Vec<u8>)>,
     /// What blocks carry.
     stamp: Stamp,
+    /// What the first disk has space for.
+    stretches: Vec<(VolumeId, u64)>,
 }
 
 impl Bench {
@@ -52,7 +54,15 @@ impl Bench {
         let mut brick = Brick::new(config, recovered, NOW);
         // The directory has heard of its disks.
         brick.membership.is_known = true;
-        Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }
+        Bench {
+            brick,
+            asked: Vec::new(),
+            sent: Vec::new(),
+            claims: Vec::new(),
+            notes,
+            stamp: Stamp::ZERO,
+            stretches: Vec::new(),
+        }
     }
 
     pub(super) fn step(&mut self, event: BrickEvent) {
@@ -135,7 +145,14 @@ impl Bench {
             }
             Command::Stage { token, .. } | Command::Mend { token, .. } => Reply::Staged { token, result },
             Command::Destage { token, .. } => Reply::Destaged { token },
-            Command::Inventory { token, .. } => Reply::Inventory { token, result: Ok(Vec::new()) },
+            Command::Inventory { token, .. } => {
+                let result = Ok(if disk == 0 { self.stretches.clone() } else { Vec::new() });
+                Reply::Inventory { token, result }
+            }
+            Command::Discard { volume, stretch: Some(stretch) } => {
+                self.stretches.retain(|of| *of != (volume, stretch));
+                return true;
+            }
             Command::Read { token, .. } => {
                 let (stamps, content) = (vec![self.stamp], Payload::zeros(BLOCK));
                 let blocks = disk::Blocks { stamps, content, unreadable: Vec::new() };
@@ -149,6 +166,14 @@ impl Bench {
 
     pub(super) fn answer_all(&mut self) {
         while self.answer(Ok(()), |_, _| true) {}
+    }
+
+    /// Does what is due, the pass over all space too.
+    fn look_around(&mut self) {
+        for _ in 0..4 {
+            self.wake(NOW);
+            self.answer_all();
+        }
     }
 
     /// Answers the first so many questions.
@@ -344,7 +369,11 @@ fn a_brick_with_another_disk_does_not_speak_for_what_it_lost() {
     later.begin(1, 3);
     later.answer_all();
     assert!(!later.has_sent(is_activated), "the old view is not revived");
-    later.tell(Message::Fence { view: view(3, 3), speaks: false });
+    let fence = || Message::Fence { view: view(3, 3), speaks: false };
+    later.tell(fence());
+    assert!(!later.has_sent(is_fenced), "it has yet to look for what it left");
+    later.look_around();
+    later.tell(fence());
     later.answer_all();
     assert!(later.has_sent(is_fenced), "it may join");
 }
@@ -899,7 +928,7 @@ fn so_does_the_view_after_a_first_one_that_never_began() {
     bench.brick.membership.is_known = false;
     let activated = |message: &Message| matches!(message, Message::Activated { .. });
     bench.tell(Message::Fence { view: view(2, 3), speaks: false });
-    bench.answer_all();
+    bench.look_around();
     bench.begin(2, 3);
     bench.answer_all();
     assert!(!bench.has_sent(activated));
@@ -907,4 +936,57 @@ fn so_does_the_view_after_a_first_one_that_never_began() {
     bench.begin(2, 3);
     bench.answer_all();
     assert!(bench.has_sent(activated));
+}
+
+/// Found by torture seed 2401789 while another fault was mended: the disk was put back from a copy of before its brick left the slot.
+#[test]
+fn blocks_of_another_slot_are_given_back_before_this_one_is_taken() {
+    let old = begun_anew().notes;
+    let elsewhere = GroupView {
+        members: vec![BrickId(2), BrickId(1)],
+        current: Slots(1),
+        joining: Slots(2),
+        ..view(5, 1)
+    };
+    let left_out = GroupView { number: ViewNumber(4), joining: Slots::default(), ..elsewhere.clone() };
+    let comes = |notes: &Vec<_>| {
+        let mut bench = Bench::new(1, notes.clone());
+        bench.stretches = vec![(VOLUME, 7)];
+        bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
+        bench
+    };
+    let fence = || Message::Fence { view: elsewhere.clone(), speaks: false };
+    // It hears of the slot when it is left out there, or when it is to join; and it may stop at any moment in between.
+    for (is_told, answers) in (0..8).flat_map(|answers| [(true, answers), (false, answers)]) {
+        let mut bench = comes(&old);
+        bench.answer_all();
+        bench.sent.clear();
+        match is_told {
+            true => {
+                let standing = wire::Standing::Stands { incarnation: 2, behind: Vec::new() };
+                let mut message = told(standing, NOW);
+                if let Message::HeartbeatDone { version, views, .. } = &mut message {
+                    (*version, *views) = (9, vec![left_out.clone()]);
+                }
+                bench.tell(message);
+            }
+            false => bench.tell(fence()),
+        }
+        for _ in 0..answers {
+            bench.wake(NOW);
+            bench.answer_some(1);
+        }
+        let mut bench = comes(&bench.notes);
+        for _ in 0..50 {
+            bench.tell(fence());
+            bench.wake(NOW);
+            bench.answer_some(1);
+            if bench.has_sent(is_fenced) {
+                break;
+            }
+            assert!(bench.brick.groups().active(GROUP).is_none_or(|active| active.number == ViewNumber(1)));
+        }
+        assert_eq!(bench.brick.groups().promised(GROUP), ViewNumber(5));
+        assert_eq!(bench.stretches, [], "told {is_told}, {answers} answers");
+    }
 }

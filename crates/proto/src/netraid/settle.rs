@@ -7,6 +7,9 @@
 //! left out, and do not know that: they refuse what was never sent to them. So a write that a brick has reported is not aborted
 //! before that brick has answered, which it does under its own view only. If it is joining, another process of it may have reported, or the same one
 //! with another disk: it refuses what was decided before it joined. Then a current member has to have answered as well.
+//!
+//! The view that freezes a branch has decided all writes in it. Who still reports one is another process of a member, or its word was long on its way.
+//! Members may have moved the branch's blocks since, or given them back, and would refuse what was decided. So nothing is left to settle there.
 
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
@@ -215,6 +218,10 @@ impl Operate for SettleOperation {
         self.asks_record = false;
         if self.is_record && view.current.is_empty() {
             return cx.again_after(Duration::from_millis(100));
+        }
+        // A record is asked for by parts in other groups, whose views may be older.
+        if !self.is_record && !view.lineage.is_head(self.write.span.volume) {
+            return Progress::Ended(Settled::ByView);
         }
         let takes_part = |brick| view.slot_of(brick).is_some_and(|slot| self.asked.has(slot));
         if self.asked.is_empty() || !self.reported_by.is_none_or(takes_part) {

@@ -264,6 +264,19 @@ impl Groups {
         views.flat_map(|view| view.lineage.branches().chain([view.volume])).collect()
     }
 
+    /// Whether what it has of a group is of another slot than the one that a later view gives it.
+    pub fn has_another_slot(&self, view: &GroupView) -> bool {
+        let Some(active) = self.active(view.group).filter(|active| active.number < view.number) else {
+            return false;
+        };
+        matches!((active.slot_of(self.me), view.slot_of(self.me)), (Some(had), Some(has)) if had != has)
+    }
+
+    /// Whether all that is known of a group is what it promised.
+    pub fn is_buried(&self, group: GroupId) -> bool {
+        self.states.get(&group).is_some_and(|state| state.active.is_none())
+    }
+
     /// Whether it has a view of a group.
     pub fn has(&self, group: GroupId) -> bool {
         self.active(group).is_some()

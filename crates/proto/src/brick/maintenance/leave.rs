@@ -4,6 +4,10 @@
 //! then gives back every stretch that none of its groups holds, and says so once that is durable. Only then may it take
 //! another slot of the group: equal stamps in different slots do not mean equal content.
 //!
+//! A disk that is put back from an older copy may have blocks of a slot that its brick has left since, of a group in which it has another one
+//! now. Nobody but the brick can tell: it leaves such a group of its own accord, and takes no part in it before it has. Nor does it before the
+//! first pass after a start in a group of which it keeps a tombstone: that pass may have begun before a crash.
+//!
 //! The same pass gives back branches that nobody knows any more, and what an earlier pass did not get to before a crash:
 //! it is made once after each start, too.
 
@@ -46,6 +50,8 @@ enum Pass {
 struct Group {
     view: GroupView,
     stage: Stage,
+    /// The directory knows nothing of it: the brick has another slot of the group now.
+    is_own: bool,
 }
 
 /// Groups that are being left, and the pass under way.
@@ -55,13 +61,15 @@ pub(super) struct Leaving {
     pass: Option<Pass>,
     is_wanted: bool,
     due: Option<Time>,
+    /// A pass has ended since the start.
+    has_passed: bool,
 }
 
 impl Leaving {
     /// The groups that the directory has this brick leave.
     pub(super) fn on_left(&mut self, cx: &mut Context, views: Vec<GroupView>, groups: &Groups) {
         let named = |group: &GroupId| views.iter().any(|view| view.group == *group);
-        self.groups.retain(|group, _| named(group));
+        self.groups.retain(|group, of| named(group) || of.is_own && of.stage != Stage::Left);
         for view in views {
             let active = groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
             let known = groups.promised(view.group).max(active);
@@ -72,9 +80,33 @@ impl Leaving {
             if is_member || is_old || again {
                 continue;
             }
-            cx.disks().tell(Effect::Drop(view.clone()));
-            self.groups.insert(view.group, Group { view, stage: Stage::Dropping });
+            self.leave(cx, view, false);
         }
+    }
+
+    fn leave(&mut self, cx: &mut Context, view: GroupView, is_own: bool) {
+        cx.disks().tell(Effect::Drop(view.clone()));
+        self.groups.insert(view.group, Group { view, stage: Stage::Dropping, is_own });
+    }
+
+    /// What the disks have of the group is of another slot than the one that `view` gives this brick.
+    pub(super) fn leave_slot(&mut self, cx: &mut Context, view: &GroupView) {
+        if self.has_left(view.group) {
+            cx.count(Counter::BlocksOfAnotherSlotFound);
+            // It may take part in this one once it has left those before.
+            let view = GroupView { number: ViewNumber(view.number.0 - 1), ..view.clone() };
+            self.leave(cx, view, true);
+        }
+    }
+
+    /// Whether nothing of what this brick had of the group is on its disks, if it has no view of it.
+    pub(super) fn has_left(&self, group: GroupId) -> bool {
+        self.groups.get(&group).is_none_or(|of| of.stage == Stage::Left)
+    }
+
+    /// The same, also of what was left before the start.
+    pub(super) fn is_clean(&self, group: GroupId) -> bool {
+        self.has_passed && self.has_left(group)
     }
 
     /// Space may be held for nobody: looks for it.
@@ -83,7 +115,7 @@ impl Leaving {
     }
 
     pub(super) fn left(&self) -> Vec<(GroupId, ViewNumber)> {
-        let left = self.groups.iter().filter(|(_, of)| of.stage == Stage::Left);
+        let left = self.groups.iter().filter(|(_, of)| of.stage == Stage::Left && !of.is_own);
         left.map(|(group, of)| (*group, of.view.number)).collect()
     }
 
@@ -169,6 +201,7 @@ impl Leaving {
             return self.pass_again(cx.now());
         }
         self.end_pass(Stage::Left);
+        self.has_passed = true;
         cx.report();
     }
 

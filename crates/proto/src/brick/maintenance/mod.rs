@@ -266,6 +266,16 @@ impl Maintenance {
         self.leaving.on_left(&mut self.cx, views, groups);
     }
 
+    /// What the disks have of the group is of another slot than the one that `view` gives this brick.
+    pub(super) fn leave_slot(&mut self, view: &GroupView) {
+        self.leaving.leave_slot(&mut self.cx, view);
+    }
+
+    /// Whether nothing is on the disks of a group of which the brick has no view.
+    pub(super) fn is_clean(&self, group: GroupId) -> bool {
+        self.leaving.is_clean(group)
+    }
+
     /// Space may be held for nobody: looks for it.
     pub(super) fn give_back(&mut self) {
         self.leaving.give_back();

@@ -1,17 +1,20 @@
 //! Volumes write to branches, and a view says to which: no operation goes to the branch of an old view under a new one.
 
 use super::{FAMILY, GROUP, Script, block, span, view};
+use crate::counters::Counter;
 use crate::layout::Piece;
 use crate::netraid::allocation::AllocationOperation;
+use crate::netraid::answer::Answer;
 use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
 use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::read::ReadOperation;
+use crate::netraid::settle::SettleOperation;
 use crate::netraid::write::WriteOperation;
-use base::{GroupId, RequestId, Stamp, VolumeId};
+use base::{BrickId, GroupId, RequestId, Stamp, VolumeId};
 use core::time::Duration;
-use wire::{GroupView, IoError, Lineage, Message, Scope, Slots};
+use wire::{Fate, GroupView, IoError, Lineage, Message, Scope, Slots, WriteId};
 
 const FIRST: VolumeId = VolumeId(20);
 const SECOND: VolumeId = VolumeId(21);
@@ -77,6 +80,32 @@ fn what_was_answered_of_an_old_branch_does_not_count_under_a_new_view() {
     assert_eq!(Script::slots(&new), [0, 1]);
     new.iter().for_each(|asked| script.takes(asked, 0, Stamp::ZERO));
     assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));
+}
+
+/// Found by torture seed 2410478: a process whose disk was copied reported a write that was decided in a branch that a rollback had left. The
+/// members had given the branch back, and refused the write.
+#[test]
+fn a_write_is_not_settled_in_a_branch_that_a_view_has_frozen_or_left_out() {
+    let frozen = with_heads(3, &[(FAMILY, SECOND)]);
+    let left_out = GroupView { number: frozen.number, ..with_heads(2, &[(FAMILY, SECOND)]) };
+    for next in [frozen, left_out] {
+        let mut script = Script::new("raid1x2", 0b11, 0);
+        let write =
+            WriteId { group: GROUP, span: span(FIRST), stamp: Stamp(5), scope: Scope::Row, link: None };
+        script.coordinator.on_views(vec![with_heads(2, &[(FAMILY, FIRST)])]);
+        script.coordinator.on_doubtful(BrickId(1), vec![write]);
+        assert_eq!(Script::slots(&script.asked()), [0, 1]);
+        script.coordinator.on_views(vec![next]);
+        script.coordinator.on_doubtful(BrickId(1), vec![write]);
+        script.coordinator.on_doubtful(BrickId(2), vec![write]);
+        let asked = script.asked();
+        asked.iter().for_each(|asked| script.answer(asked, Answer::Fate(Ok(Fate::Refused))));
+        assert_eq!(script.counted(Counter::WriteInDoubtAborted), 0, "it may have been decided before");
+        assert!(asked.is_empty(), "the view has settled it: {asked:?}");
+        script.coordinator.begin_alone(SettleOperation::record(write));
+        script.coordinator.wake();
+        assert_eq!(Script::slots(&script.asked()), [0, 1], "a part under an older view may rest on a record");
+    }
 }
 
 #[test]
