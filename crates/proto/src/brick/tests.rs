@@ -1,5 +1,7 @@
 //! What a brick says to the directory, and when: its disks are played by the test.
 
+mod old_disks;
+
 use super::*;
 use base::{
     BLOCK, ClientId, ClusterClock, ClusterTime, GatewayId, GroupId, Payload, RequestId, Stamp, ViewNumber,
@@ -651,68 +653,6 @@ fn told(standing: wire::Standing, sent: Time) -> Message {
     Message::HeartbeatDone { sent, version: 0, lease_ns: 2_000_000_000, views, deleted, orders, time }
 }
 
-/// A brick that begins anew on what another one noted.
-fn begun_anew() -> Bench {
-    let mut bench = Bench::new(1, Vec::new());
-    bench.begin(1, 3);
-    bench.answer_all();
-    Bench::new(1, bench.notes)
-}
-
-#[test]
-fn what_was_recovered_is_not_served_before_it_is_known_whether_it_is_old() {
-    let mut bench = begun_anew();
-    let serves = |bench: &Bench| bench.brick.groups().serves(GROUP, ViewNumber(1));
-    assert_eq!(serves(&bench), Err(None));
-    bench.tell(Message::Fence { view: view(2, 3), speaks: true });
-    bench.answer_all();
-    assert!(!bench.has_sent(is_fenced), "its silence about a write could be for want of it");
-    bench.tell(told(wire::Standing::Waits, NOW));
-    assert!(serves(&bench).is_err() && !bench.brick.is_leased(NOW));
-    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
-    assert!(serves(&bench).is_ok() && bench.brick.is_leased(NOW));
-}
-
-#[test]
-fn an_old_disk_serves_nothing_and_says_nothing_until_it_joins_anew() {
-    let mut bench = begun_anew();
-    let behind = vec![(GROUP, ViewNumber(1))];
-    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind }, NOW));
-    assert!(bench.brick.groups().serves(GROUP, ViewNumber(1)).is_err());
-    assert!(bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err());
-    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
-    assert!(bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err(), "it has not been left out yet");
-    bench.tell(Message::Fence { view: view(2, 3), speaks: true });
-    bench.tell(Message::Activate { view: view(2, 3), commits: Vec::new(), aborts: Vec::new(), bare: None });
-    bench.answer_all();
-    assert!(!bench.has_sent(is_fenced) && !bench.has_sent(is_activated), "that view counts on what it lacks");
-    let joins = GroupView { joining: Slots(1), ..view(3, 2) };
-    bench.tell(Message::Fence { view: joins.clone(), speaks: false });
-    bench.tell(Message::Activate { view: joins, commits: Vec::new(), aborts: Vec::new(), bare: None });
-    bench.answer_all();
-    assert!(bench.has_sent(is_activated));
-    assert!(bench.brick.groups().takes(GROUP, ViewNumber(3)).is_ok());
-}
-
-#[test]
-fn a_run_that_is_ousted_serves_nothing_ever_again() {
-    let mut bench = begun_anew();
-    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
-    bench.brick.membership.status.disks = vec![1];
-    bench.brick.set_journals([(0, 10)].into_iter());
-    bench.tell(told(wire::Standing::Ousted { by: 3 }, NOW));
-    bench.brick.set_journals([(0, 20)].into_iter());
-    assert_eq!(
-        bench.brick.status().run.journals[0].durable,
-        10,
-        "what it notes now the other one does not lack"
-    );
-    assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err());
-    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
-    bench.tell(Message::Activate { view: view(4, 3), commits: Vec::new(), aborts: Vec::new(), bare: None });
-    assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(4)).is_err());
-}
-
 /// It missed that the volume moved to another head, and that the head that it knows is gone: of the family nothing is left.
 #[test]
 fn a_family_that_is_gone_is_forgotten_whatever_heads_the_brick_knows() {
@@ -900,93 +840,4 @@ fn a_brick_names_its_families_a_page_at_a_time_until_it_has_heard_of_all() {
     assert_eq!(asked(&mut bench), None, "all is said");
     let known: Vec<u64> = bench.brick.volumes_held().map(|id| id.0).collect();
     assert_eq!(known, [1, 3, 4]);
-}
-
-/// The directory may know it with other disks, and would count all that it writes as lost when it hears of these.
-#[test]
-fn a_first_view_begins_once_the_directory_knows_the_disks() {
-    let mut bench = Bench::new(1, Vec::new());
-    bench.brick.membership.is_known = false;
-    let activated = |message: &Message| matches!(message, Message::Activated { .. });
-    bench.begin(1, 3);
-    bench.answer_all();
-    assert!(!bench.has_sent(activated));
-    bench.tell(told(wire::Standing::Waits, NOW));
-    bench.begin(1, 3);
-    bench.answer_all();
-    assert!(!bench.has_sent(activated), "its run does not count yet");
-    bench.tell(told(wire::Standing::Stands { incarnation: 1, behind: Vec::new() }, NOW));
-    bench.begin(1, 3);
-    bench.answer_all();
-    assert!(bench.has_sent(activated));
-}
-
-/// Found by torture seed 2420210: the view that was to be the first did not begin, as another of its members was lost.
-#[test]
-fn so_does_the_view_after_a_first_one_that_never_began() {
-    let mut bench = Bench::new(1, Vec::new());
-    bench.brick.membership.is_known = false;
-    let activated = |message: &Message| matches!(message, Message::Activated { .. });
-    bench.tell(Message::Fence { view: view(2, 3), speaks: false });
-    bench.look_around();
-    bench.begin(2, 3);
-    bench.answer_all();
-    assert!(!bench.has_sent(activated));
-    bench.tell(told(wire::Standing::Stands { incarnation: 1, behind: Vec::new() }, NOW));
-    bench.begin(2, 3);
-    bench.answer_all();
-    assert!(bench.has_sent(activated));
-}
-
-/// Found by torture seed 2401789 while another fault was mended: the disk was put back from a copy of before its brick left the slot.
-#[test]
-fn blocks_of_another_slot_are_given_back_before_this_one_is_taken() {
-    let old = begun_anew().notes;
-    let elsewhere = GroupView {
-        members: vec![BrickId(2), BrickId(1)],
-        current: Slots(1),
-        joining: Slots(2),
-        ..view(5, 1)
-    };
-    let left_out = GroupView { number: ViewNumber(4), joining: Slots::default(), ..elsewhere.clone() };
-    let comes = |notes: &Vec<_>| {
-        let mut bench = Bench::new(1, notes.clone());
-        bench.stretches = vec![(VOLUME, 7)];
-        bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
-        bench
-    };
-    let fence = || Message::Fence { view: elsewhere.clone(), speaks: false };
-    // It hears of the slot when it is left out there, or when it is to join; and it may stop at any moment in between.
-    for (is_told, answers) in (0..8).flat_map(|answers| [(true, answers), (false, answers)]) {
-        let mut bench = comes(&old);
-        bench.answer_all();
-        bench.sent.clear();
-        match is_told {
-            true => {
-                let standing = wire::Standing::Stands { incarnation: 2, behind: Vec::new() };
-                let mut message = told(standing, NOW);
-                if let Message::HeartbeatDone { version, views, .. } = &mut message {
-                    (*version, *views) = (9, vec![left_out.clone()]);
-                }
-                bench.tell(message);
-            }
-            false => bench.tell(fence()),
-        }
-        for _ in 0..answers {
-            bench.wake(NOW);
-            bench.answer_some(1);
-        }
-        let mut bench = comes(&bench.notes);
-        for _ in 0..50 {
-            bench.tell(fence());
-            bench.wake(NOW);
-            bench.answer_some(1);
-            if bench.has_sent(is_fenced) {
-                break;
-            }
-            assert!(bench.brick.groups().active(GROUP).is_none_or(|active| active.number == ViewNumber(1)));
-        }
-        assert_eq!(bench.brick.groups().promised(GROUP), ViewNumber(5));
-        assert_eq!(bench.stretches, [], "told {is_told}, {answers} answers");
-    }
 }

@@ -19,8 +19,8 @@
 //! writes all have (*asking records*), of the members of the view in force of their group. A group asks only groups with lower numbers than its own, so that
 //! no two changes wait for each other; a record of the group itself is a write in doubt like others, or its members are asked for it with the rest.
 //!
-//! A change that leaves out a member that is alive is *revocable* until all that remain have promised: who of them died
-//! before that is left out instead, under a later number. It goes on to 3 only once the directory has durably given up
+//! A change that leaves out members of a view in force, as they are silent or slow, is *revocable* until all that remain have promised: who of them is lost
+//! before that is left out instead, under a later number, and who is back by then stays. It goes on to 3 only once the directory has durably given up
 //! to revoke it; before that no member can have begun, and the view counts for nothing.
 //!
 //! A change that moves a volume to another branch stops after 2 until all groups of the family have come so far: nothing

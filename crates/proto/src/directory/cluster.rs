@@ -187,6 +187,12 @@ impl Cluster {
         next.is_some_and(|next| self.records.revocable.get(&group) == Some(&next.number))
     }
 
+    /// Whether the view to come is this one, whatever its number.
+    pub(super) fn is_under_way(&self, view: &GroupView) -> bool {
+        let next = self.records.groups.get(&view.group).and_then(|record| record.next.as_ref());
+        next.is_some_and(|next| *view == GroupView { number: view.number, ..next.clone() })
+    }
+
     /// Of the volumes of a family: they all have the same.
     pub(super) fn geometry(&self, family: VolumeId) -> Option<Geometry> {
         let info = &self.records.volumes_of(family).next()?.info;

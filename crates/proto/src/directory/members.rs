@@ -219,9 +219,19 @@ impl Members {
                 self.begin_elsewhere(cluster, views, now, (&from, &without(&from, goes)), fx);
                 continue;
             };
+            // From a view in force it is sure to come only once all that remain have promised: one of them may be lost before, and who is
+            // left out be back by then.
+            let may_revoke = cluster.active(group) == Some(&from);
+            if may_revoke && cluster.is_under_way(&next) {
+                continue;
+            }
             cluster.counters.count(Counter::ViewChangeBegun);
             if !from.joining.is_empty() && next.joining != from.joining {
                 cluster.counters.count(Counter::JoiningBrickLost);
+            }
+            if may_revoke {
+                views.begin_revocable(cluster, now, next, fx);
+                continue;
             }
             let mut puts = Vec::new();
             for (brick, _) in lost.iter().filter(|(brick, of)| *of == group && !next.is_writer(*brick)) {

@@ -148,7 +148,7 @@ impl Views {
         self.changes.extend(resumed);
     }
 
-    /// Leaves out members that are alive, from a view in force: who remains must promise before it is sure to come.
+    /// Leaves out members of a view in force: who remains must promise before it is sure to come.
     pub(super) fn begin_revocable(
         &mut self,
         cluster: &mut Cluster,
@@ -156,13 +156,7 @@ impl Views {
         next: GroupView,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let group = next.group;
-        cluster.records.revocable.insert(group, next.number);
-        let put = cluster.records.put_revocable(group);
-        self.begin_change(cluster, now, next, vec![put], fx);
-        if let Some(change) = self.changes.remove(&group) {
-            self.changes.insert(group, change.revocable());
-        }
+        self.begin(cluster, now, (next, Slots::default(), true), Vec::new(), fx);
     }
 
     /// All that remain have promised, so all of them are there: from now on the change is not revoked.
@@ -206,7 +200,18 @@ impl Views {
         &mut self,
         cluster: &mut Cluster,
         now: Time,
-        (mut next, silent): (GroupView, Slots),
+        (next, silent): (GroupView, Slots),
+        puts: Vec<Put>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        self.begin(cluster, now, (next, silent, false), puts, fx);
+    }
+
+    fn begin(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        (mut next, silent, is_revocable): (GroupView, Slots, bool),
         mut puts: Vec<Put>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
@@ -224,9 +229,14 @@ impl Views {
             cluster.counters.count(Counter::ViewChangeRevoked);
             next.number = next.number.max(ViewNumber(pending.number.0 + 1));
             cluster.records.revocable.remove(&group);
-            puts.push(cluster.records.put_revocable(group));
         }
         let number = next.number;
+        if is_revocable {
+            cluster.records.revocable.insert(group, number);
+        }
+        if is_revocable || is_revoked {
+            puts.push(cluster.records.put_revocable(group));
+        }
         let Some(geometry) = cluster.geometry(next.volume) else { return };
         let holds = cluster.moves_branches(&next);
         let entered = cluster.records.groups.change(&group, |record| {
@@ -249,7 +259,8 @@ impl Views {
             "who is to be current has a say: {next:?}, voters {voters:?}"
         );
         let bare = cluster.records.bare.get(&group).copied();
-        self.changes.insert(group, Change::new(next, geometry, voters, holds, now).telling(bare));
+        let change = Change::new(next, geometry, voters, holds, now).telling(bare);
+        self.changes.insert(group, if is_revocable { change.revocable() } else { change });
         cluster.put(puts, vec![After::Change(group, number)], fx);
     }
 

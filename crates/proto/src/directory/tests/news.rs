@@ -6,8 +6,8 @@ use base::GroupId;
 impl Stage {
     /// The views that are to come, or else are in force.
     pub(super) fn latest_views(&self) -> Vec<GroupView> {
-        let cluster = &self.directory.desk.cluster;
-        cluster.records.groups.keys().filter_map(|group| cluster.latest_view(*group).cloned()).collect()
+        let records = self.directory.desk.cluster.records.groups.iter();
+        records.filter_map(|(_, record)| record.next.clone().or(record.active.clone())).collect()
     }
 
     /// Of each brick that writes in other groups than before the log has a line since it had so many.

@@ -1,8 +1,10 @@
 //! In how many groups a brick that returns catches up at a time.
 
-use super::Stage;
+use super::{Stage, brick_at};
+use crate::counters::Counter;
 use crate::directory::members::LOOKS_MAX;
 use base::{BrickId, GroupId};
+use wire::{BrickStatus, Slots};
 
 const BACK: BrickId = BrickId(2);
 
@@ -121,4 +123,58 @@ fn groups_that_wait_for_a_brick_that_died_meanwhile_hold_up_no_others() {
     let of_back = || stage.directory.views().filter(|view| view.slot_of(BACK).is_some());
     assert!(of_back().filter(|view| waiting(view)).count() > 4);
     assert!(of_back().all(|view| waiting(view) || view.is_current(BACK)));
+}
+
+/// Found by torture seeds 2401781 and 2430811. The view without the silent one waited for ever for the one that was lost, although the silent one was
+/// back and had all.
+#[test]
+fn who_is_back_before_the_view_without_it_is_sure_to_come_takes_the_place_of_one_that_is_lost() {
+    for restarts in [false, true] {
+        let mut stage = Stage::new(3);
+        stage.volume("raid5-2+1", 1);
+        let (silent, lost) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
+        let has_all = stage.bricks.remove(&silent).expect("a brick");
+        stage.mute.push(lost);
+        stage.run(4000);
+        assert_eq!(stage.view().current, Slots(0b111), "who is lost has not promised");
+        let status = stage.bricks.remove(&lost).expect("a brick");
+        if restarts {
+            stage.restart();
+        }
+        // The group bears the loss of one, and that one is back with nothing.
+        stage.run(1000);
+        stage.bricks.insert(silent, has_all);
+        stage.run(1000);
+        stage.bricks.insert(lost, BrickStatus { disks: vec![77], ..status });
+        // It promises nothing for what it lost.
+        stage.run(if restarts { 12_000 } else { 6000 });
+        assert_eq!(stage.view().current, Slots(0b101), "{restarts}");
+        stage.mute.clear();
+        stage.run(35_000);
+        assert_eq!((stage.view().current, stage.view().joining), (Slots(0b101), Slots(0b010)));
+        assert!(stage.directory.counters().get(Counter::ViewChangeRevoked) > 0);
+        stage.catch_up(lost);
+        stage.run(1000);
+        assert_eq!(stage.view().current, Slots(0b111));
+    }
+}
+
+/// What a brick has lost is remembered until no view counts on it any more: the view without it may yet be revoked.
+#[test]
+fn a_loss_is_not_forgotten_with_a_view_that_is_revoked() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid5-2+1", 1);
+    let (lost, silent) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
+    // The view without the one that lost its disk waits for a member that becomes silent meanwhile.
+    stage.mute.push(silent);
+    stage.bricks.get_mut(&lost).expect("a brick").disks = vec![77];
+    stage.run(4000);
+    assert_eq!(stage.view().current, Slots(0b111), "who is asked has not promised");
+    let has_all = stage.bricks.remove(&silent).expect("a brick");
+    stage.run(6000);
+    assert_eq!(stage.view().current, Slots(0b111), "of the two that are there one has nothing");
+    stage.mute.clear();
+    stage.bricks.insert(silent, has_all);
+    stage.run(3000);
+    assert!(stage.view().is_current(silent) && !stage.view().is_current(lost), "{:?}", stage.view());
 }
