@@ -61,6 +61,8 @@ enum Bench {
     Index(bench::index::Options),
     /// Opening a disk that is full: what is read, how long it takes, what it takes of memory
     Disk(bench::disk::Options),
+    /// Many volumes and groups: idle daemons, `status`, a brick or the directory lost
+    Many(bench::many::Options),
 }
 
 fn main() -> ExitCode {
@@ -90,5 +92,6 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(Bench::Object(options)) => bench::object::verb(&options),
         Verb::Bench(Bench::Index(options)) => bench::index::verb(&options),
         Verb::Bench(Bench::Disk(options)) => bench::disk::verb(&options),
+        Verb::Bench(Bench::Many(options)) => bench::many::verb(&options),
     }
 }

@@ -13,7 +13,7 @@ use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, WORKERS, World, draw_id};
 use crate::{DirectoryOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
-use proto::directory::{Directory, DirectoryEffect, DirectoryEvent};
+use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put, StoreToken};
 use proto::index::ShardEvent;
 use shards::Shards;
 use store::{Kind, Store};
@@ -46,7 +46,14 @@ pub fn run_directory(
         core,
         peers,
         machine,
-        DirectoryRole { shards, store, transactions: 0, index_transactions: 0, alarms: Vec::new() },
+        DirectoryRole {
+            shards,
+            store,
+            to_store: Vec::new(),
+            transactions: 0,
+            index_transactions: 0,
+            alarms: Vec::new(),
+        },
         meter,
     )
     .run()
@@ -74,6 +81,8 @@ struct DirectoryRole {
     /// Closed before the store, whose lock keeps others from these.
     shards: Shards,
     store: Store,
+    /// What this turn has to store, in order.
+    to_store: Vec<(StoreToken, Vec<Put>)>,
     transactions: u64,
     index_transactions: u64,
     /// What is wrong, as the log has it.
@@ -104,12 +113,7 @@ impl Role for DirectoryRole {
                 log_refusal(to, &packet.message);
                 world.peers.send(to, &packet);
             }
-            // Changes are rare and small: the loop waits for them, and no order can be lost.
-            DirectoryEffect::Store { token, puts } => {
-                let result = self.store.put(token, &puts);
-                self.transactions += u64::from(result.is_ok());
-                world.inbox.push(DirectoryEvent::Stored { token, result });
-            }
+            DirectoryEffect::Store { token, puts } => self.to_store.push((token, puts)),
             DirectoryEffect::Shard { shard, effect } => self.shards.ask(shard, effect)?,
             DirectoryEffect::Tell(news) if news.is_trouble() => {
                 tracing::warn!(brick = %news.brick(), "{news}")
@@ -117,6 +121,18 @@ impl Role for DirectoryRole {
             DirectoryEffect::Tell(news) => tracing::info!(brick = %news.brick(), "{news}"),
         }
         Ok(())
+    }
+
+    /// Changes are rare and small: the loop waits for them, and no order can be lost. Those of a turn are one transaction: when a brick dies a view of each
+    /// of its groups is stored.
+    fn flush(&mut self, world: &mut World<'_, Self>) {
+        if self.to_store.is_empty() {
+            return;
+        }
+        let (tokens, result) = self.store.put_all(core::mem::take(&mut self.to_store));
+        self.transactions += u64::from(result.is_ok());
+        let stored = |token| DirectoryEvent::Stored { token, result: result.clone() };
+        world.inbox.extend(tokens.into_iter().map(stored));
     }
 
     fn gather(&mut self, world: &mut World<'_, Self>) {

@@ -368,6 +368,17 @@ impl Store {
         result
     }
 
+    /// The same for several, in their order: all on stable storage, or none. After an error the first is tried again, with all that the others have.
+    pub(crate) fn put_all(
+        &mut self,
+        writes: Vec<(StoreToken, Vec<Put>)>,
+    ) -> (Vec<StoreToken>, Result<(), String>) {
+        let (tokens, puts): (Vec<StoreToken>, Vec<Vec<Put>>) = writes.into_iter().unzip();
+        let puts: Vec<Put> = puts.into_iter().flatten().collect();
+        let result = tokens.first().map_or(Ok(()), |first| self.put(*first, &puts));
+        (tokens, result)
+    }
+
     fn attempt(&mut self, puts: &[Put]) -> Result<(), String> {
         let database = match self.database.take() {
             Some(database) => database,
@@ -594,6 +605,26 @@ mod tests {
         assert!(second.contains("in use by another directory"), "{second}");
         drop(store);
         assert_eq!(Store::open(&path).unwrap().contents().unwrap(), pairs(&[("a", "one"), ("c", "3")]));
+    }
+
+    #[test]
+    fn several_changes_are_stored_in_their_order_and_all_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("directory.redb")).unwrap();
+        let (one, two, three) = (StoreToken(1), StoreToken(2), StoreToken(3));
+        let writes = vec![
+            (one, vec![put("a", Some("1")), put("b", Some("1"))]),
+            (two, vec![put("a", Some("2")), put("b", None)]),
+            (three, vec![put("c", Some("3"))]),
+        ];
+        assert_eq!(store.put_all(writes.clone()), (vec![one, two, three], Ok(())));
+        assert_eq!(store.contents().unwrap(), pairs(&[("a", "2"), ("c", "3")]));
+        assert_eq!(store.put_all(Vec::new()), (Vec::new(), Ok(())));
+        let now = Instant::now();
+        store.trouble = Some(Trouble { first: StoreToken(9), since: now, logged: now, tries: 1 });
+        let (tokens, result) = store.put_all(writes);
+        assert!(tokens == [one, two, three] && result.is_err(), "an earlier one is not stored yet");
+        assert_eq!(store.contents().unwrap(), pairs(&[("a", "2"), ("c", "3")]));
     }
 
     /// A record may have megabytes.

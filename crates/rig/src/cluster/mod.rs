@@ -514,7 +514,7 @@ impl Cluster {
     }
 
     /// A volume in so many groups; 0 for the usual number.
-    fn create_in(&self, name: &str, bytes: u64, layout: &str, groups: u32) -> Result<VolumeInfo> {
+    pub fn create_in(&self, name: &str, bytes: u64, layout: &str, groups: u32) -> Result<VolumeInfo> {
         self.make(name, bytes, layout, (groups, wire::Protocol::default()))
     }
 
