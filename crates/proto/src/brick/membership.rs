@@ -591,8 +591,9 @@ impl Brick {
         let promised = view.number == ViewNumber(1) || self.groups.promised(view.group) >= view.number;
         // Said of each slot where the directory knows.
         let bare = bare.map(|bare| view.slot_of(self.membership.id).is_some_and(|slot| bare.has(slot)));
-        // A group that begins here before the directory has heard which disks are here would count as lost if they are others than it knows.
-        let is_known = self.groups.active(view.group).is_some() || self.membership.is_known;
+        // A group that counts on this brick before the directory has heard which disks are here would count as lost if they are others than it knows.
+        let is_known =
+            self.groups.has(view.group) || view.is_joining(self.membership.id) || self.membership.is_known;
         let may_begin = is_known && (bare != Some(true) || self.groups.may_be_bare(view.group));
         let is_party = view.is_writer(self.membership.id) && promised && may_begin;
         let left_out = self.groups.left_out_by(view);

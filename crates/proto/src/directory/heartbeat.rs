@@ -219,7 +219,9 @@ fn bears_loss(cluster: &Cluster, now: Time, group: GroupId, brick: BrickId) -> b
         let there = view.members.iter().filter(|of| is_there(of)).count();
         view.members.len() - there <= usize::from(tolerates)
     };
-    record.active.iter().chain(&record.next).all(has_all)
+    // A view that may be revoked is not sure to come.
+    let next = record.next.iter().filter(|_| !cluster.is_revocable(group));
+    record.active.iter().chain(next).all(has_all)
 }
 
 /// A brick's disks lack what it promised, or may lack it as they are elsewhere. While an earlier run of it may still believe in its views this one waits; then

@@ -186,7 +186,7 @@ impl Members {
         let dead = cluster.leases.dead(now, absent, is_evicted);
         let evicted: BTreeSet<BrickId> =
             dead.iter().copied().filter(|brick| cluster.leases.is_alive(now, *brick)).collect();
-        let lost: Vec<(BrickId, GroupId)> = bricks
+        let lost: BTreeSet<(BrickId, GroupId)> = bricks
             .iter()
             .flat_map(|(brick, record)| record.lost.iter().map(|group| (*brick, *group)))
             .collect();
@@ -204,6 +204,7 @@ impl Members {
         let concerned = concerned.chain(lost.iter().map(|(_, group)| *group));
         let yet_to_begin = |group: &GroupId| cluster.active(*group).is_none();
         let held_up = held.iter().flat_map(|brick| index.of_writer(*brick)).filter(yet_to_begin);
+        let mut tries = LOOKS_MAX;
         for group in concerned.chain(held_up).collect::<BTreeSet<GroupId>>() {
             let Some(from) = cluster.latest_view(group).cloned() else { continue };
             let is_first = cluster.active(group).is_none();
@@ -216,7 +217,10 @@ impl Members {
             let is_better =
                 |next: &GroupView| next.writers() != from.writers() && self.is_viable(cluster, next);
             let Some(next) = next.into_iter().find(is_better) else {
-                self.begin_elsewhere(cluster, views, now, (&from, &without(&from, goes)), fx);
+                if is_first && tries > 0 {
+                    tries -= 1;
+                    self.begin_elsewhere(cluster, views, now, (&from, &without(&from, goes)), fx);
+                }
                 continue;
             };
             // From a view in force it is sure to come only once all that remain have promised: one of them may be lost before, and who is
@@ -234,39 +238,48 @@ impl Members {
                 continue;
             }
             let mut puts = Vec::new();
-            for (brick, _) in lost.iter().filter(|(brick, of)| *of == group && !next.is_writer(*brick)) {
-                puts.extend(self.forget_lost(cluster, *brick, group));
+            for (_, brick) in from.writing_bricks().filter(|(_, brick)| !next.is_writer(*brick)) {
+                if lost.contains(&(brick, group)) {
+                    puts.extend(self.forget_lost(cluster, brick, &[group].into()));
+                }
             }
             views.begin_change(cluster, now, next, puts, fx);
         }
     }
 
-    /// A group that has had no view yet, and whose first one cannot begin without those that are gone: others take their places. Nobody has written
-    /// there.
+    /// A group that has had no view yet, and whose first one cannot begin without those that are gone. Nobody has written there: a member that is
+    /// there begins with whatever disks it has, and others take the places of the rest.
     fn begin_elsewhere(
-        &self,
+        &mut self,
         cluster: &mut Cluster,
         views: &mut Views,
         now: Time,
         (from, left): (&GroupView, &GroupView),
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        if cluster.active(from.group).is_some() || left.writers() == from.writers() {
-            return;
-        }
         let mut next = left.clone();
         for slot in (0..from.members.len() as u8).filter(|slot| !left.writers().has(*slot)) {
-            let Some(taker) = self.substitute(cluster, now, (&next, &Joins::none()), slot) else { return };
-            next.members[usize::from(slot)] = taker;
+            if !can_begin(cluster, now, from.members[usize::from(slot)], from.group) {
+                let Some(taker) = self.substitute(cluster, now, (&next, &Joins::none()), slot) else {
+                    return;
+                };
+                next.members[usize::from(slot)] = taker;
+            }
             next.current = next.current.with(slot);
+        }
+        let (members, group) = (next.members.clone(), from.group);
+        if members.iter().any(|brick| !can_begin(cluster, now, *brick, group)) {
+            return;
         }
         let gone: Vec<BrickId> =
             from.members.iter().copied().filter(|brick| next.slot_of(*brick).is_none()).collect();
-        cluster.records.groups.change(&from.group, |record| {
+        cluster.records.groups.change(&group, |record| {
             record.former.extend(gone.into_iter().map(|brick| (brick, next.number)));
         });
         cluster.counters.count(Counter::FirstViewBegunElsewhere);
-        views.begin_change(cluster, now, next, Vec::new(), fx);
+        let puts =
+            members.iter().filter_map(|brick| self.forget_lost(cluster, *brick, &[group].into())).collect();
+        views.begin_change(cluster, now, next, puts, fx);
     }
 
     /// Groups without redundancy of which bricks came with other disks: what these had is lost for good, as nobody else has
@@ -280,7 +293,8 @@ impl Members {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let lost = cluster.records.bricks.values().flat_map(|record| record.lost.iter().copied());
-        for group in lost.collect::<BTreeSet<GroupId>>() {
+        let begun = |group: &GroupId| cluster.active(*group).is_some();
+        for group in lost.filter(begun).collect::<BTreeSet<GroupId>>() {
             let Some(from) = cluster.latest_view(group).cloned() else { continue };
             let has_lost = |brick: BrickId| {
                 cluster.records.bricks.get(&brick).is_some_and(|record| record.lost.contains(&group))
@@ -300,7 +314,9 @@ impl Members {
             let bare = cluster.records.bare.entry(group).or_default();
             *bare = Slots(bare.0 | slots.0);
             let mut puts = vec![cluster.records.put_bare(group)];
-            puts.extend(lost.iter().filter_map(|(_, brick)| self.forget_lost(cluster, *brick, group)));
+            puts.extend(
+                lost.iter().filter_map(|(_, brick)| self.forget_lost(cluster, *brick, &[group].into())),
+            );
             views.begin_without(cluster, now, (following(&from, |_| {}), slots), puts, fx);
         }
     }
@@ -358,26 +374,37 @@ impl Members {
         }
     }
 
-    /// A brick with exchanged disks may have been on its way out of a group already, for another reason.
+    /// What a brick has lost is forgotten once no view counts on it there any more.
     fn forget_what_was_left(&mut self, cluster: &mut Cluster, fx: &mut Vec<DirectoryEffect>) {
-        let lost =
-            cluster.records.bricks.iter().flat_map(|(brick, record)| {
-                record.lost.iter().map(|group| (*brick, *group)).collect::<Vec<_>>()
-            });
-        let has_left = |(brick, group): &(BrickId, GroupId)| {
-            cluster.latest_view(*group).is_none_or(|view| !view.is_writer(*brick))
+        let has_left = |brick: BrickId, group: &GroupId| {
+            cluster.latest_view(*group).is_none_or(|view| !view.is_writer(brick))
         };
-        for (brick, group) in lost.filter(has_left).collect::<Vec<_>>() {
-            let puts = self.forget_lost(cluster, brick, group).into_iter().collect();
+        let mut all = Vec::new();
+        for (brick, record) in cluster.records.bricks.iter().filter(|(_, record)| !record.lost.is_empty()) {
+            let left = record.lost.iter().copied().filter(|group| has_left(*brick, group));
+            all.push((*brick, left.collect::<BTreeSet<GroupId>>()));
+        }
+        for (brick, left) in all.into_iter().filter(|(_, left)| !left.is_empty()) {
+            let puts = self.forget_lost(cluster, brick, &left).into_iter().collect();
             cluster.put(puts, Vec::new(), fx);
         }
     }
 
-    /// The brick with the exchanged disks is no writer of the group any more.
-    fn forget_lost(&mut self, cluster: &mut Cluster, brick: BrickId, group: GroupId) -> Option<Put> {
-        cluster.records.bricks.get_mut(&brick)?.lost.retain(|of| *of != group);
+    /// The brick with the exchanged disks is no writer of these groups any more.
+    fn forget_lost(
+        &mut self,
+        cluster: &mut Cluster,
+        brick: BrickId,
+        groups: &BTreeSet<GroupId>,
+    ) -> Option<Put> {
+        let record = cluster.records.bricks.get_mut(&brick)?;
+        let before = record.lost.len();
+        record.lost.retain(|of| !groups.contains(of));
+        if record.lost.len() == before {
+            return None;
+        }
         if let Some(run) = cluster.records.runs.get_mut(&brick) {
-            run.behind.retain(|of| *of != group);
+            run.behind.retain(|of| !groups.contains(of));
         }
         Some(cluster.records.put_brick(brick))
     }
@@ -542,6 +569,7 @@ impl Members {
         let may = |brick: BrickId, status: &BrickStatus| {
             !view.members.contains(&brick)
                 && former.iter().all(|(of, _)| *of != brick)
+                && cluster.records.bricks.get(&brick).is_some_and(|record| record.lost.is_empty())
                 && fullness(status) < full::WARN
                 && self.may_join(cluster, now, (view.group, joins), brick)
         };
@@ -650,6 +678,15 @@ fn is_empty(cluster: &Cluster, now: Time, brick: BrickId, group: GroupId) -> boo
     cluster.leases.is_alive(now, brick)
         && cluster.status(brick).is_some_and(|status| record.disks == status.disks)
         && run.is_some_and(|run| !run.is_behind && !run.behind.contains(&group))
+}
+
+/// Whether the brick is there, gets a lease, and has lost nothing but what it may have had of a group in which nobody has written.
+fn can_begin(cluster: &Cluster, now: Time, brick: BrickId, group: GroupId) -> bool {
+    let lost = cluster.records.bricks.get(&brick).map_or(&[][..], |record| &record.lost);
+    cluster.leases.is_alive(now, brick)
+        && cluster.takes_groups(brick)
+        && cluster.knows_what_is_lost(brick)
+        && lost.iter().all(|of| *of == group)
 }
 
 /// Whether the members that have every acknowledged write are all there: without one of them nobody can join.

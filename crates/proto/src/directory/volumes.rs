@@ -267,7 +267,9 @@ impl Desk {
             self.cluster.records.groups.remove(&group);
             self.views.forget(group);
             self.cluster.records.bare.remove(&group);
+            self.cluster.records.revocable.remove(&group);
             puts.extend([self.cluster.records.put_group(group), self.cluster.records.put_bare(group)]);
+            puts.push(self.cluster.records.put_revocable(group));
         }
         puts.push(self.cluster.records.put_counts());
         puts

@@ -98,6 +98,15 @@ fn so_does_the_view_after_a_first_one_that_never_began() {
     bench.begin(2, 3);
     bench.answer_all();
     assert!(bench.has_sent(activated));
+    // One that joins has nothing to lose. It may get no lease for long, as another group still counts on what it lost.
+    let mut bench = Bench::new(1, Vec::new());
+    bench.brick.membership.is_known = false;
+    let joins = GroupView { joining: Slots(1), ..view(2, 2) };
+    bench.tell(Message::Fence { view: joins.clone(), speaks: false });
+    bench.look_around();
+    bench.tell(Message::Activate { view: joins, commits: Vec::new(), aborts: Vec::new(), bare: None });
+    bench.answer_all();
+    assert!(bench.has_sent(activated));
 }
 
 /// Found by torture seed 2401789 while another fault was mended: the disk was put back from a copy of before its brick left the slot.

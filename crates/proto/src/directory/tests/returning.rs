@@ -1,10 +1,11 @@
 //! In how many groups a brick that returns catches up at a time.
 
-use super::{Stage, brick_at};
+use super::{ADMIN, Stage, brick_at, volume_request};
 use crate::counters::Counter;
+use crate::directory::DirectoryEvent;
 use crate::directory::members::LOOKS_MAX;
 use base::{BrickId, GroupId};
-use wire::{BrickStatus, Slots};
+use wire::{AdminReply, BrickStatus, GroupView, Message, Slots};
 
 const BACK: BrickId = BrickId(2);
 
@@ -177,4 +178,51 @@ fn a_loss_is_not_forgotten_with_a_view_that_is_revoked() {
     stage.bricks.insert(silent, has_all);
     stage.run(3000);
     assert!(stage.view().is_current(silent) && !stage.view().is_current(lost), "{:?}", stage.view());
+}
+
+/// A volume whose first view is stored, asked for, and not begun anywhere.
+fn yet_to_begin(bricks: u32, layout: &str) -> (Stage, GroupView) {
+    let mut stage = Stage::new(bricks);
+    stage.mutes_activation = true;
+    let packet = Message::Admin { operation: 1, request: volume_request("v", layout, 1, 9) }.into();
+    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.run(200);
+    let records = &stage.directory.desk.cluster.records;
+    let next = records.groups.iter().find_map(|(_, record)| record.next.clone());
+    (stage, next.expect("a view to come"))
+}
+
+fn begins(stage: &mut Stage) -> GroupView {
+    stage.mutes_activation = false;
+    stage.run(4000);
+    assert!(matches!(stage.answers.pop_front(), Some(Ok(AdminReply::Volume(_)))), "it is made");
+    assert!(stage.directory.desk.cluster.records.bare.is_empty(), "nobody has written there");
+    stage.view()
+}
+
+#[test]
+fn a_first_view_takes_its_own_members_back() {
+    let (mut stage, first) = yet_to_begin(3, "raid1x2");
+    let (one, other) = (brick_at(&first, 0), brick_at(&first, 1));
+    let status = stage.bricks.remove(&one).expect("a brick");
+    stage.run(4000);
+    stage.bricks.remove(&other);
+    stage.bricks.insert(one, status);
+    stage.run(4000);
+    let view = begins(&mut stage);
+    assert!(view.is_current(one) && !view.is_writer(other) && view.current == Slots(0b11), "{view:?}");
+}
+
+#[test]
+fn a_first_view_begins_on_a_brick_whose_disks_were_exchanged_meanwhile() {
+    let (mut stage, first) = yet_to_begin(4, "raid0x3");
+    stage.bricks.remove(&brick_at(&first, 2));
+    stage.run(4000);
+    let records = &stage.directory.desk.cluster.records;
+    let next = records.groups.iter().find_map(|(_, record)| record.next.clone()).expect("a view to come");
+    let taker = brick_at(&next, 2);
+    assert_ne!(taker, brick_at(&first, 2));
+    stage.bricks.get_mut(&taker).expect("a brick").disks = vec![77];
+    stage.run(5000);
+    assert!(begins(&mut stage).is_current(taker));
 }
