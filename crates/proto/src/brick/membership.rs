@@ -56,6 +56,9 @@ enum Unnoted {
 /// A run that does not count yet asks again so soon: its groups wait for it.
 const WAITING: Duration = Duration::from_millis(100);
 
+/// So many deleted families are remembered: a directory asks for the views of few at a time, and repeats a question once a second.
+const GONE_MAX: usize = 1024;
+
 /// The number of the last scrub that was asked for and is done.
 const SCRUBBED_KEY: &[u8] = b"c";
 
@@ -103,6 +106,8 @@ pub(super) struct Membership {
     time: BrickTime,
     doubts: Doubts,
     pub(super) known: u64,
+    /// Families that were deleted lately, the latest last.
+    gone: VecDeque<VolumeId>,
     /// The version that `known` becomes once the notes of these are durable.
     learning: Option<(u64, BTreeSet<Token>)>,
     /// Notes behind barriers, in the order in which they are written.
@@ -141,6 +146,7 @@ impl Membership {
             time: BrickTime::recover(notes, now),
             doubts: Doubts::new(now),
             known: 0,
+            gone: VecDeque::new(),
             learning: None,
             barred: VecDeque::new(),
             telling: BTreeMap::new(),
@@ -475,7 +481,10 @@ impl Brick {
             if self.families.forget(family) {
                 tokens.insert(self.note_family(family, fx));
             }
+            self.membership.gone.push_back(family);
         }
+        let excess = self.membership.gone.len().saturating_sub(GONE_MAX);
+        self.membership.gone.drain(..excess);
         tokens
     }
 
@@ -514,7 +523,19 @@ impl Brick {
         !self.groups.is_buried(view.group) || self.maintenance.is_clean(view.group)
     }
 
+    /// Whether the view is one of a deleted volume: a late question, which would leave a group here that nobody speaks of again.
+    fn is_of_the_past(&mut self, view: &GroupView) -> bool {
+        let is_gone = !self.groups.has(view.group) && self.membership.gone.contains(&view.volume);
+        if is_gone {
+            self.counters.count(Counter::ViewOfADeletedVolumeIgnored);
+        }
+        is_gone
+    }
+
     fn on_fence(&mut self, now: Time, view: &GroupView, speaks: bool, fx: &mut Vec<BrickEffect>) {
+        if self.is_of_the_past(view) {
+            return;
+        }
         if !self.has_none_of_another_slot(view) {
             return self.counters.count(Counter::ViewWaitsForBlocksOfAnotherSlot);
         }
@@ -586,6 +607,9 @@ impl Brick {
         aborts: &[Decision],
         fx: &mut Vec<BrickEffect>,
     ) {
+        if self.is_of_the_past(view) {
+            return;
+        }
         let began = self.groups.active(view.group).is_some_and(|active| active.number >= view.number);
         // Every view but a group's first is promised before it begins; who has lost its disks meanwhile did not.
         let promised = view.number == ViewNumber(1) || self.groups.promised(view.group) >= view.number;

@@ -128,9 +128,14 @@ impl Stage {
         self.stored.extend(puts.into_iter().filter_map(|(key, value)| Some((key, value?))));
     }
 
-    fn ask(&mut self, request: AdminRequest) -> Result<AdminReply, AdminError> {
-        let packet = Message::Admin { operation: 1, request }.into();
+    /// An administrator's command.
+    fn send(&mut self, operation: u64, request: AdminRequest) {
+        let packet = Message::Admin { operation, request }.into();
         self.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    }
+
+    fn ask(&mut self, request: AdminRequest) -> Result<AdminReply, AdminError> {
+        self.send(1, request);
         for _ in 0..300 {
             if let Some(answer) = self.answers.pop_front() {
                 return answer;
@@ -594,8 +599,7 @@ fn no_group_begins_with_a_new_head_before_all_have_fenced() {
     stage.sent.clear();
     let mute = brick_at(&stage.view(), 0);
     stage.mute = vec![mute];
-    let packet = Message::Admin { operation: 1, request: snapshot("s", 5) }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(1, snapshot("s", 5));
     stage.run(1000);
     let activates = |stage: &Stage| stage.sent.iter().any(|(_, m)| matches!(m, Message::Activate { .. }));
     assert!(!activates(&stage), "one group has not fenced");
@@ -672,8 +676,7 @@ fn a_copy_of_a_refused_rollback_does_not_do_it_later() {
     let before = stage.view().lineage.branch_of(volume.id);
     // Another cut is under way, and does not come to its end.
     stage.mute = vec![brick_at(&stage.view(), 0)];
-    let packet = Message::Admin { operation: 2, request: snapshot("t", 6) }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(2, snapshot("t", 6));
     let request = AdminRequest::Rollback { snapshot: "v@s".to_owned(), nonce: 9 };
     let first = stage.ask(request.clone());
     assert!(matches!(first, Err(AdminError::NotNow(_))), "{first:?}");
@@ -745,12 +748,10 @@ fn a_cut_that_was_refused_after_waiting_stays_so_over_a_restart_and_for_a_copy_t
     stage.mute = vec![brick_at(&stage.view(), 1)];
     stage.bricks.insert(away, status);
     stage.run(500);
-    let packet = Message::Admin { operation: 2, request: snapshot("s", 5) }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(2, snapshot("s", 5));
     stage.run(10_000);
     // The same command from a client that has lost its connection.
-    let packet = Message::Admin { operation: 3, request: snapshot("s", 5) }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(3, snapshot("s", 5));
     stage.run(6000);
     let first = stage.answers.pop_front().expect("it has waited long enough");
     assert!(matches!(first, Err(AdminError::NotNow(_))), "{first:?}");

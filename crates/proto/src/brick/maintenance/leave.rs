@@ -100,7 +100,7 @@ impl Leaving {
     }
 
     /// Whether nothing of what this brick had of the group is on its disks, if it has no view of it.
-    pub(super) fn has_left(&self, group: GroupId) -> bool {
+    fn has_left(&self, group: GroupId) -> bool {
         self.groups.get(&group).is_none_or(|of| of.stage == Stage::Left)
     }
 

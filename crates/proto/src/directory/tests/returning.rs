@@ -1,11 +1,10 @@
 //! In how many groups a brick that returns catches up at a time.
 
-use super::{ADMIN, Stage, brick_at, volume_request};
+use super::{Stage, brick_at, volume_request};
 use crate::counters::Counter;
-use crate::directory::DirectoryEvent;
 use crate::directory::members::LOOKS_MAX;
 use base::{BrickId, GroupId};
-use wire::{AdminReply, BrickStatus, GroupView, Message, Slots};
+use wire::{AdminReply, AdminRequest, BrickStatus, GroupView, Slots};
 
 const BACK: BrickId = BrickId(2);
 
@@ -184,8 +183,7 @@ fn a_loss_is_not_forgotten_with_a_view_that_is_revoked() {
 fn yet_to_begin(bricks: u32, layout: &str) -> (Stage, GroupView) {
     let mut stage = Stage::new(bricks);
     stage.mutes_activation = true;
-    let packet = Message::Admin { operation: 1, request: volume_request("v", layout, 1, 9) }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(1, volume_request("v", layout, 1, 9));
     stage.run(200);
     let records = &stage.directory.desk.cluster.records;
     let next = records.groups.iter().find_map(|(_, record)| record.next.clone());
@@ -225,4 +223,17 @@ fn a_first_view_begins_on_a_brick_whose_disks_were_exchanged_meanwhile() {
     stage.bricks.get_mut(&taker).expect("a brick").disks = vec![77];
     stage.run(5000);
     assert!(begins(&mut stage).is_current(taker));
+}
+
+#[test]
+fn of_a_deleted_volume_no_view_is_left_that_could_be_revoked() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    stage.bricks.remove(&brick_at(&stage.view(), 0));
+    stage.mute.push(brick_at(&stage.view(), 1));
+    stage.run(4000);
+    assert!(stage.directory.desk.cluster.is_revocable(stage.view().group));
+    stage.ask(AdminRequest::DeleteVolume { name: "v".to_owned(), nonce: 5 }).expect("it is deleted");
+    stage.restart();
+    assert!(stage.directory.desk.cluster.records.revocable.is_empty(), "nor stored");
 }

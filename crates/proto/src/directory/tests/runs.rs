@@ -120,6 +120,24 @@ fn a_disk_that_is_elsewhere_is_compared_where_others_have_all() {
     assert!(matches!(stage.standing(9), Some((_, Standing::Stands { behind, .. })) if behind.is_empty()));
 }
 
+/// A member that was silent is back and has all. The view without it waits for the one with the suspect disk, and must not be a reason to trust that.
+#[test]
+fn a_view_that_can_be_revoked_is_no_reason_to_trust_a_suspect_disk() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid5-2+1", 1);
+    stage.runs(run(7, 0, 900));
+    stage.run(2000);
+    let silent = BrickId(2);
+    let has_all = stage.bricks.remove(&silent).expect("a brick");
+    stage.mute.push(MINE);
+    stage.run(4000);
+    assert!(stage.directory.desk.cluster.is_revocable(stage.view().group) && stage.is_current());
+    stage.bricks.insert(silent, has_all);
+    stage.runs(Run { place: ELSEWHERE, ..run(8, 900, 900) });
+    stage.run(4000);
+    assert!(!stage.is_current() && stage.view().is_current(silent), "{:?}", stage.view());
+}
+
 /// Found by torture seed 2401559: a directory that restarted does not know which lease the process before had, nor when the other one came.
 #[test]
 fn a_disk_that_is_elsewhere_is_compared_also_if_the_directory_restarted_meanwhile() {
@@ -541,8 +559,7 @@ fn what_bricks_act_on_makes_a_store_of_before_an_old_one() {
     let mut stage = stage();
     let backup = stage.directory.version();
     stage.mutes_activation = true;
-    let packet = Message::Admin { operation: 1, request: snapshot("v", 9) }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(1, snapshot("v", 9));
     assert!(
         stage.sent.iter().any(|(_, message)| matches!(message, Message::Activate { .. })),
         "bricks act on it"
@@ -603,8 +620,7 @@ fn what_a_new_disk_has_yet_to_begin_is_not_lost() {
     stage.run(2000);
     stage.mutes_activation = true;
     let status = stage.bricks.remove(&MINE).expect("a brick");
-    let packet = Message::Admin { operation: 1, request: volume_request("v", "raid0x3", 1, 1) }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(1, volume_request("v", "raid0x3", 1, 1));
     let journals = vec![JournalReport { disk: 99, found: 0, durable: 0 }];
     let run = Run { journals, ..run(8, 0, 0) };
     stage.bricks.insert(MINE, BrickStatus { disks: vec![99], run, ..status });

@@ -416,8 +416,7 @@ fn a_volume_begins_without_a_brick_that_is_held_for_slow_meanwhile() {
     let brick = brick_at(&stage.view(), 1);
     stage.mute.push(brick);
     let request = volume_request("w", "raid1x3", 1, 2);
-    let packet = Message::Admin { operation: 1, request }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(1, request);
     stage.health(brick, LATE);
     stage.observe(6000, &[(FIRST, &[brick])]);
     let views: Vec<&GroupView> = stage.directory.views().collect();

@@ -13,8 +13,7 @@ impl Stage {
         operation: u64,
         request: AdminRequest,
     ) -> Option<Result<AdminReply, AdminError>> {
-        let packet = Message::Admin { operation, request }.into();
-        self.event(DirectoryEvent::Packet { from: ADMIN, packet });
+        self.send(operation, request);
         self.run(milliseconds);
         self.answers.pop_front()
     }

@@ -234,8 +234,7 @@ fn bricks_are_told_what_is_stored_and_only_what_they_do_not_know() {
     stage.run(2000);
     assert!(stage.tables.is_empty(), "where nobody speaks of streams bricks hear of none");
     stage.storage_fails = Some("No space left on device".to_owned());
-    let packet = Message::Admin { operation: 9, request: create("gold", 300, 70) }.into();
-    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.send(9, create("gold", 300, 70));
     stage.run(1000);
     assert!(stage.tables.is_empty(), "it is not stored");
     assert_eq!(names(&stage.streams().table).len(), 4, "and not shown");
