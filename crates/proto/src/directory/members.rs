@@ -344,7 +344,6 @@ impl Members {
                 continue;
             }
             cluster.counters.count(Counter::ViewChangeBegun);
-            cluster.counters.count(Counter::SlowMemberLeftOut);
             views.begin_revocable(cluster, now, next, fx);
         }
     }

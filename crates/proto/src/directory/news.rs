@@ -205,7 +205,7 @@ fn of_groups(groups: usize) -> String {
 pub(super) struct Moves(BTreeMap<(BrickId, Move), usize>);
 
 impl Moves {
-    /// The view `next` is to follow on `before`; `revoked` was to, and does not.
+    /// The view `next` is to follow on `before`; `revoked` was to, and does not. How many members are left out for being slow.
     pub(super) fn note(
         &mut self,
         cluster: &Cluster,
@@ -213,9 +213,11 @@ impl Moves {
         before: &GroupView,
         next: &GroupView,
         revoked: Option<&GroupView>,
-    ) {
+    ) -> usize {
+        let mut slow = 0;
         for (slot, brick) in before.writing_bricks().filter(|(_, brick)| !next.is_writer(*brick)) {
             let cause = cause(cluster, now, brick, before.current.has(slot));
+            slow += usize::from(matches!(cause, Cause::Slow(_)));
             self.add(brick, Move::LeftOut(cause));
         }
         for (slot, brick) in next.writing_bricks() {
@@ -230,6 +232,7 @@ impl Moves {
                 None => {}
             }
         }
+        slow
     }
 
     pub(super) fn add(&mut self, brick: BrickId, how: Move) {

@@ -219,7 +219,8 @@ impl Views {
         if let Some(before) = cluster.latest_view(group) {
             let pending = cluster.records.groups.get(&group).and_then(|record| record.next.as_ref());
             let revoked = pending.filter(|_| cluster.is_revocable(group));
-            self.moves.note(cluster, now, before, &next, revoked);
+            let slow = self.moves.note(cluster, now, before, &next, revoked);
+            (0..slow).for_each(|_| cluster.counters.count(Counter::SlowMemberLeftOut));
         }
         // Of a change that is revoked members may have promised the number, and nothing else has come of it.
         let is_revoked = cluster.is_revocable(group);

@@ -423,3 +423,30 @@ fn a_volume_begins_without_a_brick_that_is_held_for_slow_meanwhile() {
     assert!(views.len() == 2 && views.iter().all(|view| !view.is_writer(brick)), "{views:?}");
     assert!(matches!(stage.answers.pop_front(), Some(Ok(AdminReply::Volume(_)))), "it is made");
 }
+
+/// Each leaving of a group is counted, as the log tells it.
+#[test]
+fn two_slow_bricks_that_leave_a_group_together_are_two_counts() {
+    let mut stage = Stage::new(4);
+    stage.volume("raid1x4", 1);
+    let slow = [brick_at(&stage.view(), 1), brick_at(&stage.view(), 2)];
+    stage.observe(6000, &[(FIRST, &slow)]);
+    assert_eq!(stage.view().writers(), Slots(0b1001));
+    let is_left_out = |news: &&News| matches!(news, News::Moved { how: Move::LeftOut(Cause::Slow(_)), .. });
+    let told = stage.news.iter().filter(is_left_out).count();
+    assert_eq!((told, stage.directory.counters().get(Counter::SlowMemberLeftOut)), (2, 2));
+}
+
+/// In a group's first view no lease has to end, and another way leads there: it was not counted.
+#[test]
+fn a_slow_brick_that_is_left_out_of_a_first_view_is_counted() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let slow = brick_at(&stage.view(), 1);
+    stage.mute = vec![slow];
+    stage.send(7, volume_request("w", "raid1x3", 1, 9));
+    stage.observe(8000, &[(FIRST, &[slow])]);
+    assert!(stage.directory.views().all(|view| !view.is_writer(slow)), "both groups go on without it");
+    assert_eq!(stage.directory.views().count(), 2);
+    assert_eq!(stage.directory.counters().get(Counter::SlowMemberLeftOut), 2);
+}
