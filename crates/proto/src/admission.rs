@@ -184,9 +184,10 @@ fn of_index(request: &IndexRequest) -> Ways {
 fn of_administration(request: &AdminRequest) -> Ways {
     match request {
         AdminRequest::ListVolumes { .. } => &[(Client, Directory), (Gateway, Directory)],
-        AdminRequest::VolumeMap { .. } | AdminRequest::Status { .. } | AdminRequest::ListStreams => {
-            &[(Client, Directory)]
-        }
+        AdminRequest::VolumeMap { .. }
+        | AdminRequest::Status { .. }
+        | AdminRequest::ListEvents { .. }
+        | AdminRequest::ListStreams => &[(Client, Directory)],
         AdminRequest::CreateVolume { .. }
         | AdminRequest::DeleteVolume { .. }
         | AdminRequest::ResizeVolume { .. }
@@ -254,7 +255,9 @@ mod tests {
         assert_eq!(admit(Directory, CLIENT, &evict), Err(Refused::NotAnOperator));
         assert_eq!(admit_anyone(Directory, CLIENT, &evict), Ok(()));
         assert!(admit_anyone(Directory, GATEWAY, &evict).is_err());
-        assert_eq!(senders(Directory, &ask(AdminRequest::STATUS)), [CLIENT, operator()]);
+        for look in [AdminRequest::STATUS, AdminRequest::ListEvents { after: 0, most: 50 }] {
+            assert_eq!(senders(Directory, &ask(look)), [CLIENT, operator()]);
+        }
     }
 
     #[test]

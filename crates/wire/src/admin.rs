@@ -2,7 +2,7 @@
 
 use crate::directory::{ClusterStatus, VolumeInfo, VolumeMap};
 use crate::{
-    IoTimeout, Placement, Protocol, ReadPolicy, Reads, StreamInfo, StreamsStatus, Version, wire_enum,
+    Events, IoTimeout, Placement, Protocol, ReadPolicy, Reads, StreamInfo, StreamsStatus, Version, wire_enum,
 };
 use base::{BrickId, StreamId, VolumeId};
 
@@ -77,6 +77,12 @@ pub enum AdminRequest {
     /// The cluster at a glance.
     Status {
         part: StatusPart,
+    },
+    /// What happened to bricks after the event of number `after`, in that order: so many events at most, and no more than have room in a
+    /// page. Who wants all goes on after the last one.
+    ListEvents {
+        after: u64,
+        most: u32,
     },
     /// Takes a snapshot of a volume: `volume@snapshot`.
     Snapshot {
@@ -232,6 +238,7 @@ impl AdminRequest {
             | AdminRequest::MayEvict { .. }
             | AdminRequest::SetReads { .. }
             | AdminRequest::ForgetLost { .. } => Version(20),
+            AdminRequest::ListEvents { .. } => Version(22),
             _ => Version::OLDEST,
         }
     }
@@ -253,6 +260,7 @@ pub enum AdminReply {
     Stream(StreamInfo),
     /// All streams.
     Streams(Box<StreamsStatus>),
+    Events(Box<Events>),
 }
 
 /// Why a command failed.
@@ -318,12 +326,12 @@ wire_enum!(AdminRequest {
     22 => SetVolumeStream { volume, stream },
     23 => SetPlaces { places }, 24 => SetBucketStream { bucket, stream },
     30 => ForgetBrick { brick }, 31 => MayEvict { brick }, 32 => ForgetLost { name },
-    33 => SetReads { name, reads },
+    33 => SetReads { name, reads }, 34 => ListEvents { after, most },
 });
 wire_enum!(StatusPart { 0 => All, 1 => Gateways(volume), 2 => From(first), 3 => Summary { most } });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),
-    6 => Stream(stream), 7 => Streams(streams),
+    6 => Stream(stream), 7 => Streams(streams), 8 => Events(events),
 });
 wire_enum!(AdminError {
     0 => NoVolume(name), 1 => Exists(name), 2 => Invalid(why), 3 => TooFewBricks { needed, available },

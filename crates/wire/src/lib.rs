@@ -11,6 +11,7 @@ pub mod choice;
 pub mod codec;
 pub mod directory;
 pub mod disk;
+pub mod event;
 pub mod frame;
 pub mod index;
 pub mod known;
@@ -33,6 +34,7 @@ pub use directory::{
     GroupState, Health, JournalReport, LostBlocks, Observed, OpenCount, Orders, Place, RecountFrom, Rot, Run,
     ScrubStatus, SlowEntry, Space, Standing, StoreFailure, VolumeInfo, VolumeMap,
 };
+pub use event::{Event, Events};
 pub use index::{
     Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, SegmentSpan, Share,
 };

@@ -23,8 +23,9 @@ impl Version {
     /// 19 patches that go on after an interruption; 20 the time of the cluster, how far the journals of a brick's
     /// disks are, and whether its run stands, fragments that are given back when their put is called off,
     /// ids of gateways and clients that follow from their certificates, bricks that are
-    /// forgotten, and gateways with names; 21 where a brick's process runs.
-    pub const CURRENT: Version = Version(21);
+    /// forgotten, and gateways with names; 21 where a brick's process runs; 22 the events that the
+    /// directory remembers.
+    pub const CURRENT: Version = Version(22);
 
     /// From this one on daemons tell the directory what they speak.
     pub const TOLD: Version = Version(11);

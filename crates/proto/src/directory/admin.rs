@@ -50,13 +50,14 @@ impl Desk {
             | AdminRequest::VolumeMap { .. }
             | AdminRequest::Status { .. }
             | AdminRequest::MayEvict { .. }
+            | AdminRequest::ListEvents { .. }
             | AdminRequest::ListStreams => unreachable!("answered above"),
             AdminRequest::SetIoTimeout { name, io_timeout } => self.alter(asker, &name, fx, |info| {
                 info.io_timeout = io_timeout;
                 Ok(())
             }),
             AdminRequest::ForgetLost { name } => self.forget_lost(now, asker, &name, fx),
-            AdminRequest::AdmitBrick { nonce } => self.admit(asker, nonce, fx),
+            AdminRequest::AdmitBrick { nonce } => self.admit(now, asker, nonce, fx),
             AdminRequest::DeleteVolume { .. }
             | AdminRequest::Snapshot { .. }
             | AdminRequest::Clone { .. }
@@ -64,7 +65,7 @@ impl Desk {
             AdminRequest::EvictBrick { brick } => self.evict(now, asker, brick, None, fx),
             AdminRequest::ReplaceBrick { brick, by } => self.evict(now, asker, brick, by, fx),
             AdminRequest::ForgetBrick { brick } => self.forget(now, asker, brick, fx),
-            AdminRequest::ReadmitBrick { brick } => self.readmit(asker, brick, fx),
+            AdminRequest::ReadmitBrick { brick } => self.readmit(now, asker, brick, fx),
             AdminRequest::SetCare { .. } | AdminRequest::Scrub => self.set_care(now, asker, &request, fx),
             AdminRequest::CreateStream { .. } => self.create_stream(now, asker, request, fx),
             AdminRequest::SetStream { name, weight, minimum, reservation, limit, latency_us } => {
@@ -93,6 +94,10 @@ impl Desk {
             AdminRequest::MayEvict { brick } => Some(self.may_evict(now, *brick).map(|()| AdminReply::Done)),
             AdminRequest::Status { part } => {
                 Some(Ok(AdminReply::Status(Box::new(self.cluster_status(now, *part)))))
+            }
+            AdminRequest::ListEvents { after, most } => {
+                let page = self.cluster.records.events.page(*after, *most, self.cluster.page_bytes());
+                Some(Ok(AdminReply::Events(Box::new(page))))
             }
             AdminRequest::ListStreams => Some(Ok(AdminReply::Streams(Box::new(self.streams_status(now))))),
             _ => None,

@@ -11,7 +11,13 @@ use base::{BrickId, GroupId, Time, VolumeId};
 use wire::{AdminError, AdminReply, AdminRequest, StatusPart};
 
 impl Desk {
-    pub(super) fn admit(&mut self, asker: Asker, nonce: u64, fx: &mut Vec<DirectoryEffect>) -> Answered {
+    pub(super) fn admit(
+        &mut self,
+        now: Time,
+        asker: Asker,
+        nonce: u64,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
         if let Some((id, _)) = self.cluster.records.bricks.iter().find(|(_, record)| record.nonce == nonce) {
             return Some(Ok(AdminReply::Brick(*id)));
         }
@@ -19,11 +25,8 @@ impl Desk {
         self.cluster.records.counts.next_brick += 1;
         self.cluster.records.bricks.insert(id, BrickRecord::new(nonce));
         let puts = vec![self.cluster.records.put_brick(id)];
-        self.cluster.put(
-            puts,
-            vec![After::Answer(asker, Ok(AdminReply::Brick(id))), After::Tell(News::Admitted { brick: id })],
-            fx,
-        );
+        let answer = After::Answer(asker, Ok(AdminReply::Brick(id)));
+        self.cluster.put_news(now, puts, vec![answer], News::Admitted { brick: id }, fx);
         None
     }
 
@@ -57,7 +60,7 @@ impl Desk {
             return Some(Err(error));
         }
         let news = News::Evicted { brick, by, asked_by: asker.node };
-        self.alter_brick(asker, (brick, news), fx, |record| {
+        self.alter_brick(now, asker, (brick, news), fx, |record| {
             record.evicted = true;
             record.substitute = by;
         })
@@ -104,12 +107,13 @@ impl Desk {
 
     pub(super) fn readmit(
         &mut self,
+        now: Time,
         asker: Asker,
         brick: BrickId,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
         let news = News::Readmitted { brick, asked_by: asker.node };
-        self.alter_brick(asker, (brick, news), fx, |record| {
+        self.alter_brick(now, asker, (brick, news), fx, |record| {
             record.evicted = false;
             record.substitute = None;
         })
@@ -117,6 +121,7 @@ impl Desk {
 
     fn alter_brick(
         &mut self,
+        now: Time,
         asker: Asker,
         (brick, news): (BrickId, News),
         fx: &mut Vec<DirectoryEffect>,
@@ -128,7 +133,7 @@ impl Desk {
         change(record);
         let put = self.cluster.records.put_brick(brick);
         let done = After::Answer(asker, Ok(AdminReply::Done));
-        self.cluster.put(vec![put], vec![done, After::Tell(news)], fx);
+        self.cluster.put_news(now, vec![put], vec![done], news, fx);
         None
     }
 
@@ -148,7 +153,8 @@ impl Desk {
         self.slow.forget(brick);
         let puts = self.cluster.forget_brick(brick);
         let news = News::Forgotten { brick, asked_by: asker.node };
-        self.cluster.put(puts, vec![After::Answer(asker, Ok(AdminReply::Done)), After::Tell(news)], fx);
+        let done = After::Answer(asker, Ok(AdminReply::Done));
+        self.cluster.put_news(now, puts, vec![done], news, fx);
         None
     }
 

@@ -6,6 +6,7 @@ use super::event::{DirectoryConfig, DirectoryEffect, Put, send};
 use super::gateways::{Gateways, Registration};
 use super::leases::Leases;
 use super::loans;
+use super::news::News;
 use super::records::Records;
 use super::runs::Runs;
 use super::store::{After, Asker, Store, Write};
@@ -48,8 +49,11 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    pub(super) fn new(config: DirectoryConfig, records: Records, now: Time) -> Cluster {
+    pub(super) fn new(config: DirectoryConfig, mut records: Records, now: Time) -> Cluster {
         let time = Timekeeper::new(now, records.time_at_start(now, config.first_time));
+        if !records.bricks.is_empty() {
+            records.events.begin_at(time.time(now));
+        }
         let moved = records.counts.version;
         Cluster {
             leases: Leases::new(&config, now),
@@ -78,6 +82,31 @@ impl Cluster {
             puts.push(self.records.put_counts());
         }
         self.store.put(Write::new(puts, self.records.counts.version, after), fx);
+    }
+
+    /// The same for what is news: it is an event, stored with the puts, and a line in the log once these are stored.
+    pub(super) fn put_news(
+        &mut self,
+        now: Time,
+        mut puts: Vec<Put>,
+        mut after: Vec<After>,
+        news: News,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let (number, put) = self.records.events.note(now, &news);
+        puts.push(put);
+        after.extend([After::Tell(news), After::Noted(number)]);
+        self.put(puts, after, fx);
+    }
+
+    /// News of what was put just now, or of what needs no put: lines in the log now, and events once they are stored.
+    pub(super) fn tell(&mut self, now: Time, news: Vec<News>, fx: &mut Vec<DirectoryEffect>) {
+        let noted: Vec<(u64, Put)> = news.iter().map(|news| self.records.events.note(now, news)).collect();
+        let Some((last, _)) = noted.last() else { return };
+        let after = vec![After::Noted(*last)];
+        let puts = noted.into_iter().map(|(_, put)| put).collect();
+        self.store.put_along(Write::new(puts, self.records.counts.version, after), fx);
+        fx.extend(news.into_iter().map(DirectoryEffect::Tell));
     }
 
     /// Notes what time it is, every few minutes.

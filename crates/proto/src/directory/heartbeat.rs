@@ -5,7 +5,6 @@ use super::cluster::Cluster;
 use super::event::{DirectoryEffect, send};
 use super::news::News;
 use super::runs;
-use super::store::After;
 use super::views::Views;
 use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
@@ -191,7 +190,7 @@ fn on_disks(
     }
     let has_lost = !record.lost.is_empty();
     let put = cluster.records.put_brick(brick);
-    cluster.put(vec![put], vec![After::Tell(news)], fx);
+    cluster.put_news(now, vec![put], Vec::new(), news, fx);
     has_lost
 }
 

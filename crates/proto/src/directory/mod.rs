@@ -11,7 +11,8 @@
 //! - [`runs`] says which process of a brick counts, and whether its disks hold what was promised.
 //! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
-//!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told, [`briefing`] what it does not know yet; [`news`] what the log tells of bricks.
+//!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told, [`briefing`] what it does not know yet; [`news`] what the log tells of bricks,
+//!   [`events`] what is remembered of that.
 //! - [`desk`] puts the parts side by side for commands: [`volumes`], [`snapshots`] (snapshots, clones, rollbacks), [`bricks`],
 //!   [`streams`], [`status`]; [`admin`] says who carries out which.
 //! - [`index`] is the way to the index of objects, which has stores of its own, and says which bricks take fragments.
@@ -29,6 +30,7 @@ mod cut;
 mod deletions;
 mod desk;
 mod event;
+mod events;
 mod gateways;
 mod heartbeat;
 mod index;
@@ -394,6 +396,7 @@ impl Directory {
                 After::Streams(table) => self.desk.cluster.streams.on_stored(*table),
                 After::Buckets(streams) => self.objects.set_streams(&streams),
                 After::Tell(news) => fx.push(DirectoryEffect::Tell(news)),
+                After::Noted(number) => self.desk.cluster.records.events.on_stored(number),
                 After::Changed(volume) => self.desk.cluster.publish_volume(volume, fx),
                 After::Deleted(volume) => {
                     self.desk.cluster.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx)
@@ -469,7 +472,7 @@ impl Machine for Directory {
         let Desk { cluster, views, .. } = &mut self.desk;
         views.ask_again(cluster, now, fx);
         views.note_the_mute(cluster, now);
-        fx.extend(views.take_news().map(DirectoryEffect::Tell));
+        cluster.tell(now, views.take_news().collect(), fx);
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {

@@ -1,4 +1,4 @@
-//! What the directory's log tells an operator: which brick left, came back, was admitted, evicted or forgotten, and by what
+//! What the directory's log and its [events](super::events) tell an operator: which brick left, came back, was admitted, evicted or forgotten, and by what
 //! that is known.
 //!
 //! A change of views concerns one group, and a brick that dies is in hundreds. So [`Moves`] gathers what all changes of one
@@ -13,7 +13,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::GroupView;
 
-/// Something that happened to a brick, for the log.
+/// Something that happened to a brick, for the log and for `brickwork events`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// It got its id, and has not been heard yet.
@@ -114,6 +114,37 @@ impl News {
         }
     }
 
+    /// What it is, in a word that stays: programs go by it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            News::Admitted { .. } => "admitted",
+            News::Came { .. } => "came",
+            News::Evicted { .. } => "evicted",
+            News::Readmitted { .. } => "readmitted",
+            News::Forgotten { .. } => "forgotten",
+            News::OtherDisks { .. } => "other-disks",
+            News::HeldForSlow { .. } => "held-for-slow",
+            News::KeptThoughSlow { .. } => "kept-though-slow",
+            News::WellAgain { .. } => "well-again",
+            News::Moved { how, .. } => match how {
+                Move::LeftOut(_) => "left-out",
+                Move::Stays => "stays",
+                Move::Returns => "returns",
+                Move::Serves => "serves",
+                Move::TakesOver(_) => "takes-over",
+                Move::DoesNotAnswer => "does-not-answer",
+            },
+        }
+    }
+
+    /// Why a member was left out, if it was.
+    pub fn cause(&self) -> Option<&Cause> {
+        match self {
+            News::Moved { how: Move::LeftOut(cause), .. } => Some(cause),
+            _ => None,
+        }
+    }
+
     /// Of whom it is.
     pub fn brick(&self) -> BrickId {
         match self {
@@ -127,6 +158,21 @@ impl News {
             | News::KeptThoughSlow { brick, .. }
             | News::WellAgain { brick, .. }
             | News::Moved { brick, .. } => *brick,
+        }
+    }
+}
+
+impl Cause {
+    /// In a word that stays: programs go by it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Cause::Silent(_) => "silent",
+            Cause::DiskFailed(_) => "disk-failed",
+            Cause::Evicted => "evicted",
+            Cause::Slow(_) => "slow",
+            Cause::Full(_) => "full",
+            Cause::LostItsBlocks => "lost-its-blocks",
+            Cause::NoAnswer => "no-answer",
         }
     }
 }

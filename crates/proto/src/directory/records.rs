@@ -5,9 +5,10 @@
 //! family, `g` + group, `d` + version (a deleted volume or branch), `m` (the counters), `o` (what an operator said of the
 //! care; earlier stores kept all of it under `c`), `x` (commands that were refused), `t` + stream (one that was made or
 //! changed), `p` (what holds for all streams), `k` + bucket (the stream to which it was given), `h` (the time of the cluster). Stores of before streams
-//! have none of the last four.
+//! have none of the last four. `e` + place (an event: [`super::events`]). What is under any other key is taken for damage.
 
 use super::event::Put;
+use super::events::{self, Events};
 use super::indices::{FamilyIndex, GroupIndex, VolumeIndex};
 use super::table::Table;
 use base::{BrickId, ClusterTime, GatewayId, GroupId, Loan, StreamId, Time, ViewNumber, VolumeId};
@@ -396,6 +397,7 @@ pub(super) struct Records {
     pub(super) buckets: BTreeMap<String, StreamId>,
     /// None where there was no time of the cluster before.
     pub(super) time: Option<TimeRecord>,
+    pub(super) events: Events,
     refusals: Vec<Refusal>,
 }
 
@@ -443,6 +445,7 @@ impl Records {
             of_streams: StreamsRecord::default(),
             buckets: BTreeMap::new(),
             time: None,
+            events: Events::default(),
             refusals: Vec::new(),
         };
         for (key, value) in contents {
@@ -536,6 +539,7 @@ impl Records {
             b't' => drop(self.streams.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'p' => self.of_streams = Wire::from_bytes(value)?,
             b'h' => self.time = Some(Wire::from_bytes(value)?),
+            &events::PREFIX => self.events.take_in(value),
             b'k' => drop(self.buckets.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             _ => return Err(wire::DecodeError::OutOfRange { what: "key of a record" }),
         }

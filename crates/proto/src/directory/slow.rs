@@ -15,11 +15,10 @@
 //! that where another loss makes its groups need it. Records are durable, so a restart begins the wait again at most.
 
 use super::cluster::{Cluster, TICK};
-use super::event::DirectoryEffect;
+use super::event::{DirectoryEffect, Put};
 use super::members::{full, fullness};
 use super::news::News;
 use super::records::SlowRecord;
-use super::store::After;
 use crate::counters::Counter;
 use base::{BrickId, GatewayId, GroupId, Time};
 use core::time::Duration;
@@ -132,7 +131,7 @@ impl Slow {
         let Some(group) = needed_by else { return self.leaves(cluster, now, (brick, verdict), fx) };
         if !was_needed {
             cluster.counters.count(Counter::SlowMemberKeptWhereItsGroupsNeedIt);
-            fx.push(DirectoryEffect::Tell(News::KeptThoughSlow { brick, why: verdict.why, group }));
+            cluster.tell(now, vec![News::KeptThoughSlow { brick, why: verdict.why, group }], fx);
         }
     }
 
@@ -151,7 +150,8 @@ impl Slow {
         let relapses = cluster.records.slow.get(&brick).map_or(0, |record| record.relapses.saturating_add(1));
         let news = News::HeldForSlow { brick, why: why.clone() };
         let record = SlowRecord { is_out: true, since: now, why, relapses, stands_still };
-        self.set_slow(cluster, (brick, Some(record)), Some(news), fx);
+        let put = self.set_slow(cluster, brick, Some(record));
+        cluster.put_news(now, vec![put], Vec::new(), news, fx);
     }
 
     /// Who says nothing is about to lose its lease: it is left out for that, and returns when it is heard again.
@@ -258,7 +258,8 @@ impl Slow {
         self.well.remove(&brick);
         let Some(record) = cluster.records.slow.get(&brick).cloned() else { return };
         let record = SlowRecord { is_out: false, since: now, ..record };
-        self.set_slow(cluster, (brick, Some(record)), Some(News::WellAgain { brick, why }), fx);
+        let put = self.set_slow(cluster, brick, Some(record));
+        cluster.put_news(now, vec![put], Vec::new(), News::WellAgain { brick, why }, fx);
     }
 
     /// For how long it must have been well.
@@ -318,23 +319,17 @@ impl Slow {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         if cluster.records.slow.get(&brick).is_some_and(|record| now.since(record.since) > GOOD_CONDUCT) {
-            self.set_slow(cluster, (brick, None), None, fx);
+            let put = self.set_slow(cluster, brick, None);
+            cluster.put(vec![put], Vec::new(), fx);
         }
     }
 
-    fn set_slow(
-        &mut self,
-        cluster: &mut Cluster,
-        (brick, record): (BrickId, Option<SlowRecord>),
-        news: Option<News>,
-        fx: &mut Vec<DirectoryEffect>,
-    ) {
+    fn set_slow(&mut self, cluster: &mut Cluster, brick: BrickId, record: Option<SlowRecord>) -> Put {
         match record {
             Some(record) => drop(cluster.records.slow.insert(brick, record)),
             None => drop(cluster.records.slow.remove(&brick)),
         }
-        let put = cluster.records.put_slow(brick);
-        cluster.put(vec![put], news.map(After::Tell).into_iter().collect(), fx);
+        cluster.records.put_slow(brick)
     }
 
     // ---- telling ----

@@ -50,6 +50,8 @@ pub(super) enum After {
     Buckets(BucketStreams),
     /// What was done is a line in the log.
     Tell(News),
+    /// The events up to this one are stored, and may be told.
+    Noted(u64),
     /// Tell gateways of a volume that changed.
     Changed(base::VolumeId),
     /// Tell gateways of a volume that is gone.
@@ -74,10 +76,8 @@ impl Write {
     fn join(&mut self, later: Write) {
         self.puts.extend(later.puts);
         self.version = self.version.max(later.version);
-        if later.after.iter().any(|after| matches!(after, After::Buckets(_))) {
-            // It is what holds at the end, whatever it was before.
-            self.after.retain(|after| !matches!(after, After::Buckets(_)));
-        }
+        // Of these it is what holds at the end, whatever it was before.
+        self.after.retain(|after| !later.after.iter().any(|later| later.replaces(after)));
         for after in later.after {
             if !self.after.contains(&after) {
                 self.after.push(after);
@@ -152,6 +152,19 @@ impl Store {
                 outstanding.push_back(Outstanding { token: self.latest, write });
             }
         }
+    }
+
+    /// Puts what needs no write of its own: it goes with the latest one, if that has yet to be carried out.
+    pub(super) fn put_along(&mut self, write: Write, fx: &mut Vec<DirectoryEffect>) {
+        if let State::Works(outstanding) = &mut self.state
+            && let Some(Outstanding { token, write: latest }) = outstanding.back_mut()
+            && let Some(effect) = fx.iter_mut().rev().find(|effect| effect.stores(*token))
+        {
+            latest.join(write);
+            *effect = latest.effect(*token);
+            return;
+        }
+        self.put(write, fx);
     }
 
     /// Lets `after` follow when all that was put so far is stored; gives it back when it is already.
@@ -317,8 +330,62 @@ impl Failing {
     }
 }
 
+impl DirectoryEffect {
+    fn stores(&self, what: StoreToken) -> bool {
+        matches!(self, DirectoryEffect::Store { token, .. } if *token == what)
+    }
+}
+
 impl After {
+    fn replaces(&self, earlier: &After) -> bool {
+        matches!((self, earlier), (After::Buckets(_), After::Buckets(_)) | (After::Noted(_), After::Noted(_)))
+    }
+
     fn answers(&self, whom: Asker) -> bool {
         matches!(self, After::Answer(asker, _) if *asker == whom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::BrickId;
+
+    #[test]
+    fn what_needs_no_write_of_its_own_goes_with_one_that_is_not_carried_out() {
+        let write = |key: u8| Write::new(vec![(vec![key], None)], 1, vec![After::Noted(u64::from(key))]);
+        let (mut store, mut fx) = (Store::new(1), Vec::new());
+        store.put(write(1), &mut fx);
+        store.put(write(2), &mut fx);
+        store.put_along(write(3), &mut fx);
+        let keys = |fx: &mut Vec<DirectoryEffect>| {
+            let of = |effect| match effect {
+                DirectoryEffect::Store { token, puts } => {
+                    (token.0, puts.into_iter().flat_map(|(key, _)| key).collect::<Vec<_>>())
+                }
+                other => panic!("{other:?}"),
+            };
+            fx.drain(..).map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&mut fx), [(1, vec![1]), (2, vec![2, 3])]);
+        store.put_along(write(4), &mut fx);
+        assert_eq!(keys(&mut fx), [(3, vec![4])], "that one may be stored already");
+        let mut stored = |token| store.on_stored(Time::ZERO, StoreToken(token), Ok(()), &mut Vec::new());
+        assert_eq!([1, 2, 3].map(&mut stored), [1, 3, 4].map(|number| vec![After::Noted(number)]));
+        store.put_along(write(5), &mut fx);
+        assert_eq!(keys(&mut fx), [(4, vec![5])]);
+    }
+
+    /// What follows on a store that fails for long does not grow with how much happens.
+    #[test]
+    fn of_events_that_wait_together_only_the_last_is_noted() {
+        let write = |number| {
+            let news = News::Admitted { brick: BrickId(number) };
+            Write::new(Vec::new(), 1, vec![After::Tell(news), After::Noted(u64::from(number))])
+        };
+        let mut joined = write(1);
+        (2..=4).for_each(|number| joined.join(write(number)));
+        assert_eq!(joined.after.len(), 5);
+        assert_eq!(joined.after.last(), Some(&After::Noted(4)));
     }
 }

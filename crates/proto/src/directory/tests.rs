@@ -3,6 +3,7 @@
 mod admission;
 mod briefing;
 mod deletions;
+mod events;
 mod forget;
 mod gateways;
 mod loans;
@@ -59,6 +60,8 @@ struct Stage {
     lagging: BTreeSet<BrickId>,
     /// What the log was told.
     news: Vec<News>,
+    /// Of each write to the store with what its keys begin.
+    writes: Vec<Vec<u8>>,
 }
 
 fn volume_request(name: &str, layout: &str, groups: u32, nonce: u64) -> AdminRequest {
@@ -101,6 +104,7 @@ impl Stage {
             standings: BTreeMap::new(),
             lagging: BTreeSet::new(),
             news: Vec::new(),
+            writes: Vec::new(),
         };
         for brick in 1..=bricks {
             stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) }).expect("a brick more");
@@ -203,6 +207,7 @@ impl Stage {
                     self.event(DirectoryEvent::Stored { token, result: Err(why) });
                 }
                 DirectoryEffect::Store { token, puts } => {
+                    self.writes.push(puts.iter().map(|(key, _)| key[0]).collect());
                     for (key, value) in puts {
                         match value {
                             Some(value) => drop(self.stored.insert(key, value)),

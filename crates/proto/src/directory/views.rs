@@ -97,7 +97,7 @@ impl Views {
         }
     }
 
-    /// What changes have done to bricks since the last call, for the log.
+    /// What changes have done to bricks since the last call.
     pub(super) fn take_news(&mut self) -> impl Iterator<Item = News> + use<> {
         self.moves.take()
     }

@@ -4,12 +4,12 @@ use super::*;
 use crate::counters::Counter;
 use wire::{Health, Observed, SlowEntry};
 
-const FIRST: GatewayId = GatewayId(1);
+pub(super) const FIRST: GatewayId = GatewayId(1);
 const SECOND: GatewayId = GatewayId(2);
 
 impl Stage {
     /// For so long gateways say, twice a second, of which bricks they wait long.
-    fn observe(&mut self, milliseconds: u64, gateways: &[(GatewayId, &[BrickId])]) {
+    pub(super) fn observe(&mut self, milliseconds: u64, gateways: &[(GatewayId, &[BrickId])]) {
         for _ in 0..milliseconds / 500 {
             for (gateway, slow) in gateways {
                 let member = |brick: &BrickId| {
