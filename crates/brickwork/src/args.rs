@@ -4,8 +4,8 @@
 use crate::global::Global;
 use crate::output;
 use crate::verb::{
-    attach, brick, bucket, client, cluster, completions, demo, directory, disk, fsck, gateway, lab, man,
-    object, protocol, rebuild, scrub, sim, status, stream, trace, volume,
+    attach, brick, bucket, client, cluster, completions, demo, directory, disk, events, fsck, gateway, lab,
+    man, object, protocol, rebuild, scrub, sim, status, stream, trace, volume,
 };
 use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Styles};
@@ -77,6 +77,8 @@ pub enum Verb {
     Stream(stream::Args),
     /// Show the state of bricks, gateways and volumes
     Status(status::Args),
+    /// Show what happened to bricks: when, why, and by what that is known
+    Events(events::Args),
     /// Show the progress of rebuilding; set its rate and when it begins
     Rebuild(rebuild::Args),
     /// Check every block of every brick, and repair rotten blocks
@@ -156,6 +158,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Protocol(args) => protocol::run(global, args).map(done),
         Verb::Stream(args) => stream::run(global, args).map(done),
         Verb::Status(args) => status::run(global, args),
+        Verb::Events(args) => events::run(global, args).map(done),
         Verb::Rebuild(args) => rebuild::run(global, args),
         Verb::Scrub(args) => scrub::run(global, args),
         Verb::Fsck(args) => fsck::run(global, &args),

@@ -167,6 +167,14 @@ pub fn print_marked(mark: &str, text: &str) {
     println!("{line}");
 }
 
+/// Prints `text` behind `head`, on one line. On a terminal it is wrapped, further lines under the first one.
+pub fn print_entry(head: &str, text: &str) {
+    match io::stdout().is_terminal() {
+        true => print_marked(head, text),
+        false => println!("{head} {text}"),
+    }
+}
+
 fn target() -> ProgressDrawTarget {
     if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }

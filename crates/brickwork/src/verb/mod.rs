@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod demo;
 pub mod directory;
 pub mod disk;
+pub mod events;
 pub mod fsck;
 pub mod gateway;
 pub mod lab;

@@ -1,8 +1,8 @@
 //! Bricks that go, come back, rot and are replaced; a directory that loses its disk: on clusters of real processes, by the
 //! verbs of an operator.
 
-use crate::common::{Site, content, text};
-use serde_json::json;
+use crate::common::{BINARY, Site, content, text};
+use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
@@ -70,6 +70,83 @@ fn a_brick_that_comes_back_catches_up_with_what_it_missed() {
         site.cluster.kill(other).expect("it is killed");
     }
     assert!(site.open("first").read(0, 8 * MIB) == Ok(written), "it has all that was written");
+}
+
+/// Whoever was not there learns what happened; who follows sees it once, also where the directory was away meanwhile.
+#[test]
+fn what_happened_to_a_brick_is_told_afterwards_and_to_who_follows() {
+    let (mut site, _) = site(3, "raid1x3");
+    let newest = |site: &Site| site.json("events").0["newest"].as_u64().expect("a number");
+    let before = newest(&site);
+    let mut follower = Follower::start(&site, "events --follow --json --last 0");
+    site.cluster.kill("brick-2").expect("it is killed");
+    follower.wait_for(|events| events.iter().any(|event| event["kind"] == "left-out"));
+    for daemon in ["directory", "brick-2"] {
+        site.cluster.kill("directory").expect("it is killed");
+        site.cluster.start_again("directory").expect("it is started");
+        if daemon == "brick-2" {
+            site.cluster.start_again(daemon).expect("it is started");
+        }
+    }
+    site.text("rebuild --wait --timeout 60s");
+    let last = newest(&site);
+    let number = |event: &Value| event["number"].as_u64().expect("a number");
+    let followed = follower.wait_for(|events| events.last().is_some_and(|event| number(event) >= last));
+    let numbers: Vec<u64> = followed.iter().map(number).filter(|number| *number <= last).collect();
+    assert_eq!(numbers, (before + 1..=last).collect::<Vec<_>>(), "{followed:?}");
+
+    let lines = site.text("events --brick 2 --since 1h");
+    let left =
+        lines.lines().find(|line| line.contains("is left out of 2 groups: nothing was heard of it for"));
+    let left = left.unwrap_or_else(|| panic!("{lines}"));
+    assert!(left[20..].starts_with(" ! brick-2  is left out"), "{left}");
+    let order = ["is admitted", "is left out", "returns to", "has caught up"].map(|what| lines.find(what));
+    assert!(order.is_sorted() && order[0].is_some(), "{lines}");
+    assert!(!lines.contains("brick-1"), "{lines}");
+    let (shown, _) = site.json("events --brick 2 --last 1");
+    assert_eq!(shown["events"].as_array().map(Vec::len), Some(1), "{shown}");
+    let nothing = site.text("events --brick 77");
+    assert!(nothing.starts_with("No event matches. The directory remembers "), "{nothing}");
+}
+
+/// A verb that goes on, and what it has printed.
+struct Follower {
+    verb: std::process::Child,
+    output: std::path::PathBuf,
+}
+
+impl Follower {
+    fn start(site: &Site, arguments: &str) -> Follower {
+        let output = site.dir.path().join("followed");
+        let mut command = std::process::Command::new(BINARY);
+        command.args(arguments.split_whitespace());
+        command.env("BRICKWORK_CONFIG", site.dir.path().join("admin/client.toml"));
+        command.stdout(std::fs::File::create(&output).expect("a file"));
+        let verb = command.spawn().expect("the binary runs");
+        Follower { verb, output }
+    }
+
+    /// Waits until what it has printed is so.
+    fn wait_for(&mut self, is_so: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let limit = Instant::now() + LIMIT;
+        loop {
+            let printed = std::fs::read_to_string(&self.output).expect("its output");
+            let values = printed.lines().map(serde_json::from_str).filter_map(Result::ok).collect::<Vec<_>>();
+            if is_so(&values) {
+                return values;
+            }
+            assert!(Instant::now() < limit, "it has printed {printed}");
+            assert_eq!(self.verb.try_wait().expect("its end").map(|end| end.code()), None, "it goes on");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.verb.kill();
+        let _ = self.verb.wait();
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::common::Site;
 use std::process::{Command, Output, Stdio};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 56] = [
+const VERBS: [&str; 57] = [
     "",
     "demo",
     "cluster init",
@@ -44,6 +44,7 @@ const VERBS: [&str; 56] = [
     "rebuild",
     "scrub",
     "status",
+    "events",
     "lab list",
     "lab run",
     "lab report",
@@ -135,6 +136,7 @@ fn a_command_line_that_makes_no_sense_ends_with_2() {
         "rebuild --after off",
         "rebuild --timeout 5s",
         "scrub --every sometimes",
+        "events --since yesterday",
         "volume rollback first",
         "directory rebuild --dir /tmp --bricks 3 --wait 5s",
     ] {
@@ -249,6 +251,8 @@ fn a_reader_that_has_gone_is_no_error() {
         "volume info first",
         "volume show first",
         "status --watch",
+        "events",
+        "events --follow",
         "volume set first --read-policy claim",
         "brick list",
         "rebuild",
