@@ -9,7 +9,7 @@ use base::{NodeId, Time};
 use mio::{Events, Poll};
 use std::io;
 use std::time::Duration;
-use wire::{AdminReply, AdminRequest, Message};
+use wire::{AdminError, AdminReply, AdminRequest, Message};
 
 /// An unanswered command is asked again after this time; commands are idempotent.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Asks the directory, and waits for its answer.
 ///
 /// # Errors
-/// [`HostError::Admin`] when the directory refuses; [`HostError::Timeout`] when it does not answer.
+/// [`HostError::Admin`] when the directory refuses, or is of a release that does not know the command; [`HostError::Timeout`] when it does not answer.
 pub fn admin_call(options: &AdminOptions, request: AdminRequest) -> Result<AdminReply, HostError> {
     Call::new(options, request)?.run(options)
 }
@@ -62,6 +62,9 @@ impl Call {
             }
             if now >= self.ask_at && self.peers.is_up(NodeId::Directory) {
                 self.ask(now);
+                if self.peers.counters().unspoken > 0 {
+                    return Err(unknown(options).into());
+                }
             }
             self.peers.flush(now, &mut |event| inbox.push(event));
         }
@@ -77,7 +80,7 @@ impl Call {
         Ok(())
     }
 
-    fn take(&mut self, now: Time, event: PeerEvent) -> Option<Result<AdminReply, wire::AdminError>> {
+    fn take(&mut self, now: Time, event: PeerEvent) -> Option<Result<AdminReply, AdminError>> {
         match event {
             // By the time of this turn, in which it is asked: by a later one it would be with the next.
             PeerEvent::Up(_) => self.ask_at = now,
@@ -103,6 +106,14 @@ impl Call {
             self.peers.last_failure(NodeId::Directory).map_or_else(String::new, |why| format!(": {why}"));
         HostError::Timeout { address: options.directory.clone(), seconds: options.timeout.as_secs(), hint }
     }
+}
+
+/// The command came with a later release than the directory's.
+fn unknown(options: &AdminOptions) -> AdminError {
+    AdminError::NotNow(format!(
+        "the directory at '{}' is of an earlier release, which does not know this command: upgrade it first",
+        options.directory
+    ))
 }
 
 #[cfg(test)]

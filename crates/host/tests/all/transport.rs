@@ -5,13 +5,13 @@ use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Payload, StreamId, T
 use host::address::Address;
 use host::clock::Clock;
 use host::transport::{PeerEvent, Peers};
-use host::{Security, identity};
+use host::{AdminOptions, NodeOptions, Security, identity};
 use mio::{Events, Poll};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
-use wire::{Message, Packet, ReadOutcome, Spoken, Version, Wait};
+use wire::{AdminRequest, Message, Packet, ReadOutcome, Spoken, Version, Wait};
 
 const OURS: ClusterId = ClusterId([1; 16]);
 const BRICK: NodeId = NodeId::Brick(BrickId(3));
@@ -258,6 +258,24 @@ fn an_earlier_releases_id_is_not_taken_from_somebody_who_is_there() {
     assert!(!brick.has_heard(&PeerEvent::Down(real.me)), "{:?}", brick.heard);
     real.send(BRICK, &packet(9, Payload::new()));
     until(&mut real, &mut brick, |_, b| !b.packets().is_empty());
+}
+
+/// It waited for an answer to a question that it had not sent.
+#[test]
+fn a_command_that_the_directory_does_not_know_fails_at_once_and_says_so() {
+    let mut directory = Node::plain(NodeId::Directory);
+    directory.peers.speak(Spoken { oldest: Version(3), newest: Version(21) });
+    let node = NodeOptions { cluster: OURS, security: Security::Plain, metrics: None };
+    let options = AdminOptions { node, directory: directory.listen().to_string(), timeout: LIMIT };
+    let request = AdminRequest::ListEvents { after: 0, most: 1 };
+    let call = std::thread::spawn(move || host::admin_call(&options, request));
+    let began = directory.now();
+    while !call.is_finished() {
+        directory.turn();
+    }
+    let why = call.join().unwrap().unwrap_err().to_string();
+    assert!(why.contains("is of an earlier release") && why.contains("upgrade it first"), "{why}");
+    assert!(directory.now().since(began) < LIMIT / 2);
 }
 
 fn packet(nonce: u64, payload: Payload) -> Packet {
