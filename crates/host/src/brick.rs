@@ -368,6 +368,8 @@ fn publish_health(health: &Health, meter: &mut Meter) {
     meter.gauge("brickwork_own_read_seconds", seconds(health.read_us));
     meter.gauge("brickwork_own_lateness_seconds", seconds(health.late_us));
     meter.gauge("brickwork_directory_round_trip_seconds", seconds(health.round_trip_us));
+    meter.gauge("brickwork_own_home_seconds", seconds(health.home_us));
+    meter.gauge("brickwork_content_waits_ratio", f64::from(health.held_permille) / 1e3);
 }
 
 /// How it catches up, and what its scrub finds.

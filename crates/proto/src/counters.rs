@@ -30,6 +30,7 @@ base::named! {
         CompletionRememberedAnew: "completion remembered anew",
         ComputedForNobody: "computed for nobody",
         ContentWaitedForItsTurnToBeDestaged: "content waited for its turn to be destaged",
+        ContentWaitedForRoom: "content waited for room",
         ContestedReadCameTwice: "contested read came twice",
         ContestedReadCancelled: "contested read cancelled",
         ContestedReadFoundTheQueueFull: "contested read found the queue full",

@@ -63,6 +63,8 @@ enum Bench {
     Disk(bench::disk::Options),
     /// Many volumes and groups: idle daemons, `status`, a brick or the directory lost
     Many(bench::many::Options),
+    /// More writes than the disks take: whether bricks keep their places
+    Overload(bench::overload::Options),
 }
 
 fn main() -> ExitCode {
@@ -93,5 +95,6 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(Bench::Index(options)) => bench::index::verb(&options),
         Verb::Bench(Bench::Disk(options)) => bench::disk::verb(&options),
         Verb::Bench(Bench::Many(options)) => bench::many::verb(&options),
+        Verb::Bench(Bench::Overload(options)) => bench::overload::verb(&options),
     }
 }

@@ -13,6 +13,7 @@ use crate::device::{Device, FlushPurpose, Look, WritePurpose};
 use crate::group_commit::Log;
 use crate::heal::Damaged;
 use crate::metadata::{Key, PAGE_BLOCKS, PAGE_SLOTS};
+use crate::pace::{Home, Room};
 use crate::page_map::PageMap;
 use crate::queue::Item;
 use crate::record::aligned_copy;
@@ -25,12 +26,15 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use wire::Span;
-use wire::disk::Token;
+use wire::disk::{Reply, Token};
 
 /// Pages of discarded volumes that one cycle erases.
 const ERASED_MAX: usize = 1024;
 /// Groups in memory at which content is destaged, however few its bytes.
 const GROUPS_MAX: usize = 4096;
+
+/// Blocks after which it is told how long the disk takes to bring them home; sooner where a cycle has fewer.
+const TOLD_BLOCKS: u64 = 256;
 
 /// What a cycle on an idle disk is for.
 const BRING_HOME: &str = "bring blocks home";
@@ -55,6 +59,40 @@ enum Cycle {
     Header(Writing),
 }
 
+/// How long the disk works to bring blocks home, since that was told last.
+#[derive(Default)]
+struct Labour {
+    /// Since when it works.
+    since: Option<Time>,
+    worked: Duration,
+    blocks: u64,
+}
+
+impl Labour {
+    /// The disk works from now on, or does not.
+    fn note(&mut self, now: Time, is_at_work: bool) {
+        match self.since {
+            None if is_at_work => self.since = Some(now),
+            Some(since) if !is_at_work => {
+                self.worked += now.since(since);
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// What is to be told: of a cycle that has nothing left to write, or of enough blocks.
+    fn tell(&mut self, now: Time, is_over: bool) -> Option<Reply> {
+        if self.blocks == 0 || (self.blocks < TOLD_BLOCKS && !is_over) {
+            return None;
+        }
+        let lasting = self.since.map_or(Duration::ZERO, |since| now.since(since));
+        let told = Reply::Home { blocks: self.blocks, took_ns: (self.worked + lasting).as_nanos() as u64 };
+        *self = Labour { since: self.since.map(|_| now), ..Labour::default() };
+        Some(told)
+    }
+}
+
 /// The cycles, one after the other.
 pub(crate) struct Destage {
     limits: Limits,
@@ -62,6 +100,9 @@ pub(crate) struct Destage {
     pub(crate) map: PageMap,
     turns: Turns,
     damaged: Damaged,
+    labour: Labour,
+    /// Where the journal ended when the last checkpoint was durable.
+    sealed_at: u64,
     stats: DestageStats,
 }
 
@@ -73,6 +114,8 @@ impl Destage {
             map,
             turns: Turns::default(),
             damaged: Damaged::default(),
+            labour: Labour::default(),
+            sealed_at: 0,
             stats: DestageStats::default(),
         }
     }
@@ -105,6 +148,13 @@ impl Destage {
         }
     }
 
+    /// Content waits for room, which a cycle gives if there is any to destage. One that has nothing to destage gives some, too, where the journal has
+    /// grown since the last one: by writes that were dropped.
+    pub(crate) fn make_room(&mut self, blocks: &Blocks, log: &Log) {
+        let is_more = !blocks.layers.durable().is_empty() || log.journal().head() > self.sealed_at;
+        self.hurry(is_more);
+    }
+
     /// Something waits for the room that a cycle gives: the one that is under way waits for no turn, nor does the one that begins now if
     /// there `is_more` to destage.
     pub(crate) fn hurry(&mut self, is_more: bool) {
@@ -121,7 +171,8 @@ impl Destage {
         let Some((due, _)) = self.due(blocks) else { return };
         let journal_max = (log.journal().capacity() / 3).min(self.limits.backlog_bytes as u64 * 2);
         let durable = blocks.layers.durable();
-        let much = durable.bytes() >= self.limits.destage_bytes || durable.len() >= GROUPS_MAX;
+        let much = durable.bytes() >= self.limits.destage_bytes.min(Room::cycle_bytes(&self.limits))
+            || durable.len() >= GROUPS_MAX;
         self.want(now >= due || much || log.journal().used() > journal_max);
     }
 
@@ -156,6 +207,7 @@ impl Destage {
         device: &mut Device,
     ) -> Result<(), NoRoom> {
         let Cycle::Sealing { tail } = self.cycle else { unreachable!("a checkpoint is part of a cycle") };
+        self.sealed_at = log.journal().head();
         blocks.layers.begin_destaging();
         let blank = blocks.pages.take_blank();
         let mut todo = self.todo(blocks, blank);
@@ -211,6 +263,9 @@ impl Destage {
         let Cycle::Writing(writing) = &mut self.cycle else { return Ok(()) };
         let written = writing.go_on(self.turns.blocks_max(), blocks, log, device)?;
         self.turns.spend(written);
+        let is_over = writing.is_done();
+        self.labour.note(device.now(), writing.is_under_way());
+        self.labour.tell(device.now(), is_over).into_iter().for_each(|told| device.reply(told));
         if !writing.is_under_way() && (self.turns.is_spent() || !writing.has_more()) {
             self.turns.end(device);
         }
@@ -227,10 +282,10 @@ impl Destage {
         Ok(())
     }
 
-    /// A write is done; of a page it says which.
+    /// A write is done.
     pub(crate) fn on_written(
         &mut self,
-        page: Option<Key>,
+        purpose: &WritePurpose,
         blocks: &mut Blocks,
         log: &Log,
         device: &mut Device,
@@ -238,7 +293,10 @@ impl Destage {
         let Cycle::Writing(writing) = &mut self.cycle else {
             unreachable!("content is written within a cycle")
         };
-        writing.on_written(page, blocks);
+        writing.on_written(purpose, blocks);
+        if let WritePurpose::Blocks(count) = purpose {
+            self.labour.blocks += count;
+        }
         self.go_on(blocks, log, device)
     }
 
@@ -290,6 +348,27 @@ impl Destage {
         if is_same_cycle && self.damaged.take(look.key, bytes, blocks, device) {
             self.want(true);
         }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What the cycle under way has brought home so far, and what of the journal it gives back for that.
+    pub(crate) fn home(&self, blocks: &Blocks, log: &Log) -> Home {
+        let (Cycle::Writing(writing) | Cycle::Flushing(writing) | Cycle::Header(writing)) = &self.cycle
+        else {
+            return Home::default();
+        };
+        let all = blocks.layers.destaging().bytes() as u64;
+        let content = (writing.home_blocks() * BLOCK_U64).min(all);
+        let freed = log.journal().until(writing.tail());
+        // In proportion; all of it when nothing is left to be written.
+        let journal = match self.cycle {
+            Cycle::Writing(_) => (u128::from(freed) * u128::from(content) / u128::from(all.max(1))) as u64,
+            _ => freed,
+        };
+        Home { content, journal }
     }
 
     /// No turn comes to its end any more: the disk failed.

@@ -54,8 +54,8 @@ pub(crate) enum ReadPurpose {
 pub(crate) enum WritePurpose {
     /// Part of the journal group in flight.
     Group,
-    /// Blocks in their final place.
-    Blocks,
+    /// So many blocks in their final place.
+    Blocks(u64),
     /// A metadata page, which stays in memory until it is written; none when its place becomes free.
     Page(Option<Key>),
     /// What the map of pages says.
@@ -228,7 +228,7 @@ impl WritePurpose {
     fn what(&self) -> &'static str {
         match self {
             WritePurpose::Group => "journal write",
-            WritePurpose::Blocks => "data write",
+            WritePurpose::Blocks(_) => "data write",
             WritePurpose::Page(_) => "metadata write",
             WritePurpose::Map => "write to the map of metadata pages",
             WritePurpose::Header => "journal header write",

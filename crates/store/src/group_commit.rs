@@ -177,7 +177,7 @@ impl Log {
     }
 
     /// What a frame that carries all undecided writes forward takes at most, with the mends that are not journalled.
-    fn live_cost(&self) -> usize {
+    pub(crate) fn live_cost(&self) -> usize {
         self.writes.cost() + self.works.cost()
     }
 

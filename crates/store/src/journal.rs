@@ -45,6 +45,11 @@ impl Journal {
         self.head - self.tail
     }
 
+    /// Bytes in use before a position.
+    pub(crate) fn until(&self, position: u64) -> u64 {
+        position.saturating_sub(self.tail)
+    }
+
     /// Where a position is on the disk.
     pub(crate) fn offset_of(&self, position: u64) -> u64 {
         self.at + position % self.bytes

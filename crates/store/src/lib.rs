@@ -11,6 +11,7 @@
 //! - `group_commit`: what one group of records holds, and all that waits for one: the `queue`, `writes` and `works` that are
 //!   not over, `barrier`, `facts` with `notes`;
 //! - `destage` with `writing`, `heal` and `page_map`: cycles that bring journalled content to its final place, and note which page is where;
+//! - `pace`: how much new content may come while much of the old is not home;
 //! - `read` with `pass`: reads that are not answered;
 //! - `running`: the router, with `commands` (from a command to stable storage) and `apply` (what makes content committed).
 //!
@@ -51,6 +52,7 @@ mod metadata;
 mod notes;
 mod open_error;
 mod overlay;
+mod pace;
 mod page_index;
 mod page_map;
 mod page_scan;

@@ -11,6 +11,7 @@ use crate::header::Header;
 use crate::inventory::{allocation, stretches};
 use crate::journal::Journal;
 use crate::metadata::Key;
+use crate::pace::{Pace, Room};
 use crate::page_map::PageMap;
 use crate::read::{Base, ReadOp, Reader, Reads, Wanted};
 use crate::refusal::refusal;
@@ -31,6 +32,7 @@ pub(crate) struct Running {
     pub(crate) log: Log,
     pub(crate) destage: Destage,
     pub(crate) reads: Reads,
+    pub(crate) pace: Pace,
     /// How many metadata pages were read when the disk was opened, and whether the map said where the others are.
     pub(crate) pages_read: u32,
     pub(crate) is_mapped: bool,
@@ -50,6 +52,7 @@ impl Running {
             log: Log::new(limits, journal),
             destage: Destage::new(limits, map),
             reads: Reads::new(limits.reads_max, config.sum_check),
+            pace: Pace::new(),
             pages_read: 0,
             is_mapped: false,
         }
@@ -112,6 +115,7 @@ impl Running {
             // It may have to hurry from now on.
             self.go_on_destaging();
             self.blocks.pages.trim();
+            self.tell_room();
         }
         self.device.end(fx);
     }
@@ -128,11 +132,13 @@ impl Running {
     fn on_command(&mut self, command: Command) {
         match command {
             Command::Stage { token, staged, payload, kept_bytes } => {
+                self.pace.take(payload.len());
                 self.on_stage(token, staged, &payload, kept_bytes)
             }
             Command::Apply { stamp } => self.on_apply(stamp),
             Command::Drop { stamp } => self.on_drop(stamp),
             Command::Mend { token, span, width, stamps, payload } => {
+                self.pace.take(payload.len());
                 self.on_mend(token, span, width, stamps, &payload);
             }
             Command::Erase { token, span } => self.on_erase(token, span),
@@ -191,8 +197,9 @@ impl Running {
                 let logged = self.log.on_durable();
                 self.on_group_durable(logged);
             }
-            Answer::Written(WritePurpose::Blocks) => self.on_destaged(None),
-            Answer::Written(WritePurpose::Page(page)) => self.on_destaged(page),
+            Answer::Written(purpose @ (WritePurpose::Blocks(_) | WritePurpose::Page(_))) => {
+                self.on_destaged(&purpose);
+            }
             Answer::Written(WritePurpose::Map) => {
                 let result = self.destage.on_map_written(&mut self.blocks, &self.log, &mut self.device);
                 self.fail_without_room(result);
@@ -250,9 +257,18 @@ impl Running {
         self.fail_without_room(result);
     }
 
-    fn on_destaged(&mut self, page: Option<Key>) {
-        let result = self.destage.on_written(page, &mut self.blocks, &self.log, &mut self.device);
+    fn on_destaged(&mut self, purpose: &WritePurpose) {
+        let result = self.destage.on_written(purpose, &mut self.blocks, &self.log, &mut self.device);
         self.fail_without_room(result);
+    }
+
+    /// Tells how much new content may come, where that is bounded.
+    fn tell_room(&mut self) {
+        let room = Room::of(self.destage.limits(), &self.blocks, &self.log, &self.destage);
+        self.pace.tell(room).into_iter().for_each(|reply| self.device.reply(reply));
+        if self.pace.is_used_up() {
+            self.destage.make_room(&self.blocks, &self.log);
+        }
     }
 
     /// Goes on with the application that a read was for.
@@ -276,6 +292,7 @@ impl Running {
         self.log.works.refuse().for_each(|reply| self.device.reply(reply));
         self.log.barriers.refuse().for_each(|reply| self.device.reply(reply));
         self.destage.refuse(&mut self.device);
+        self.pace.open().into_iter().for_each(|reply| self.device.reply(reply));
     }
 
     pub(crate) fn check(&self, depth: Depth) {

@@ -31,6 +31,8 @@ pub(crate) struct Writing {
     /// What is at the places that it has written, for the map of pages.
     said: Vec<Entry>,
     written_blocks: u64,
+    /// Of these, those that are in their places.
+    home_blocks: u64,
 }
 
 /// What is to be done with one page, or one page of each plane.
@@ -47,7 +49,16 @@ pub(crate) enum Todo {
 impl Writing {
     pub(crate) fn new(tail: u64, todo: VecDeque<Todo>) -> Writing {
         let (freed_slots, freed_places) = (Vec::new(), Vec::new());
-        Writing { tail, todo, outstanding: 0, freed_slots, freed_places, said: Vec::new(), written_blocks: 0 }
+        Writing {
+            tail,
+            todo,
+            outstanding: 0,
+            freed_slots,
+            freed_places,
+            said: Vec::new(),
+            written_blocks: 0,
+            home_blocks: 0,
+        }
     }
 
     /// The places that it is going to write at most.
@@ -104,6 +115,11 @@ impl Writing {
         self.written_blocks
     }
 
+    /// How many blocks are in their final places.
+    pub(crate) fn home_blocks(&self) -> u64 {
+        self.home_blocks
+    }
+
     /// Goes on writing as far as the window and the pages in memory allow, and until `blocks_max` are begun with; how many that are.
     pub(crate) fn go_on(
         &mut self,
@@ -133,9 +149,13 @@ impl Writing {
         Ok(begun)
     }
 
-    /// A write is done; of a page it says which.
-    pub(crate) fn on_written(&mut self, page: Option<Key>, blocks: &mut Blocks) {
-        page.into_iter().for_each(|key| blocks.pages.unpin(key));
+    /// A write is done.
+    pub(crate) fn on_written(&mut self, purpose: &WritePurpose, blocks: &mut Blocks) {
+        match purpose {
+            WritePurpose::Blocks(count) => self.home_blocks += count,
+            WritePurpose::Page(Some(key)) => blocks.pages.unpin(*key),
+            _ => {}
+        }
         self.outstanding -= 1;
     }
 
@@ -238,7 +258,12 @@ impl Writing {
             blocks.cache.insert(first + i as u64, vec![version.sum], aligned_copy(bytes));
         }
         self.written_blocks += run.len() as u64;
-        self.write(WritePurpose::Blocks, device.geometry().block_offset(first), payload, device);
+        self.write(
+            WritePurpose::Blocks(run.len() as u64),
+            device.geometry().block_offset(first),
+            payload,
+            device,
+        );
     }
 
     /// Writes a page again that the cycle does not change.

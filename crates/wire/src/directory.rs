@@ -238,6 +238,10 @@ pub struct Health {
     pub late_us: u32,
     /// From its last heartbeat to the answer.
     pub round_trip_us: u32,
+    /// Of a block that is brought home from the journal, while the disk works on that; 0 as long as there was none.
+    pub home_us: u32,
+    /// Of the time since the heartbeat before, in parts of a thousand: how long content waited for room at its disk.
+    pub held_permille: u32,
 }
 
 /// How long a gateway waits for a brick, beside the other members of its groups, when writes are prepared.
@@ -670,7 +674,7 @@ wire_enum!(Standing { 0 => Untold, 1 => Waits, 2 => Stands { incarnation, behind
 wire_struct!(Place { disk, boot });
 wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known; since 21: place });
 wire_struct!(JournalReport { disk, found, durable });
-wire_struct!(Health { write_us, read_us, late_us, round_trip_us });
+wire_struct!(Health { write_us, read_us, late_us, round_trip_us; since 22: home_us, held_permille });
 wire_struct!(Observed { brick, is_slow, prepare_us, others_us });
 wire_struct!(SlowEntry { is_out, since_ms, why, relapses, hold_s, well_ms; since 20: needed_by });
 wire_struct!(Care {

@@ -189,6 +189,11 @@ pub enum Reply {
     WantsToDestage { blocks: u32 },
     /// What was begun by [`Command::Destage`] is written.
     Destaged { token: Token },
+    /// Until another such answer comes, content of so many bytes may be staged or mended; all that comes, if it is [`u64::MAX`], as at the
+    /// beginning. Whoever asks for more all the same is served, or gets [`StoreError::NoRoomYet`].
+    Room { bytes: u64 },
+    /// So many blocks were brought home, and the disk worked on that for so long. What they waited before is no part of it.
+    Home { blocks: u64, took_ns: u64 },
     /// The disk failed for good: it answers every command with [`StoreError::Failed`] from now on.
     Broken { why: String },
 }

@@ -149,7 +149,7 @@ fn health_json(status: &BrickStatus) -> Value {
     let health = &status.health;
     json!({
         "write_us": health.write_us, "read_us": health.read_us, "late_us": health.late_us,
-        "round_trip_us": health.round_trip_us,
+        "round_trip_us": health.round_trip_us, "home_us": health.home_us, "held_permille": health.held_permille,
     })
 }
 

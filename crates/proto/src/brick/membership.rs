@@ -274,7 +274,8 @@ impl Brick {
         self.maintenance.report(&mut self.membership.status, &self.families, &self.groups);
         self.membership.status.groups.bare = self.groups.bare().collect();
         self.vitals.probe(now, fx);
-        self.membership.status.health = self.vitals.report(now);
+        self.membership.status.health =
+            self.vitals.report(now, self.participants.iter().map(|participant| participant.held(now)));
         let streams = self.report_streams();
         let time = self.membership.time.time(now);
         let Membership { id: brick, known, status, .. } = &self.membership;

@@ -61,6 +61,10 @@ fn micros(time: Duration) -> u32 {
 struct Disk {
     writes: Samples,
     reads: Samples,
+    /// Of content that is brought home: of a block.
+    homes: Samples,
+    /// For how long content had waited for room, all in all, when that was told last.
+    held: Duration,
     /// Heartbeats since the last write began.
     quiet: u32,
 }
@@ -71,6 +75,7 @@ pub(super) struct Vitals {
     disks: Vec<Disk>,
     round_trips: Samples,
     late_us: u32,
+    told: Time,
     /// Whether it is left out for being slow.
     is_slow: bool,
     next: Time,
@@ -84,6 +89,7 @@ impl Vitals {
             disks,
             round_trips: Samples::default(),
             late_us: 0,
+            told: Time::ZERO,
             is_slow: false,
             next: Time::MAX,
             serial: 0,
@@ -110,6 +116,9 @@ impl Vitals {
         match reply {
             Reply::Staged { token, .. } | Reply::Noted { token, .. } => disk.writes.end(now, *token),
             Reply::Read { token, .. } => disk.reads.end(now, *token),
+            Reply::Home { blocks, took_ns } => {
+                disk.homes.note(Duration::from_nanos(took_ns / (*blocks).max(1)))
+            }
             _ => {}
         }
     }
@@ -152,8 +161,14 @@ impl Vitals {
         }
     }
 
-    /// What there is to tell with a heartbeat.
-    pub(super) fn report(&mut self, now: Time) -> Health {
+    /// What there is to tell with a heartbeat. `held`: for how long content has waited for room so far, of each disk.
+    pub(super) fn report(&mut self, now: Time, held: impl Iterator<Item = Duration>) -> Health {
+        let since = now.since(core::mem::replace(&mut self.told, now)).as_micros().max(1);
+        let held = self.disks.iter_mut().zip(held).map(|(disk, held)| {
+            let lately = held.saturating_sub(core::mem::replace(&mut disk.held, held));
+            (lately.as_micros() * 1000 / since).min(1000) as u32
+        });
+        let held_permille = held.max().unwrap_or(0);
         let late_us = core::mem::take(&mut self.late_us);
         let worst = |of: fn(&Disk) -> &Samples| {
             self.disks.iter().map(|disk| of(disk).median_us(now)).max().unwrap_or(0)
@@ -163,6 +178,8 @@ impl Vitals {
             read_us: worst(|disk| &disk.reads),
             late_us,
             round_trip_us: self.round_trips.median_us(now),
+            home_us: worst(|disk| &disk.homes),
+            held_permille,
         }
     }
 }
@@ -208,7 +225,7 @@ mod tests {
             assert_eq!(found.len(), 2);
             found.into_iter().for_each(|probe| answer(&mut vitals, ms(400 * beat + 3), probe));
         }
-        assert_eq!(vitals.report(ms(9999)).write_us, 3000);
+        assert_eq!(vitals.report(ms(9999), core::iter::empty()).write_us, 3000);
         assert_eq!(Asker::of(Asker::Vitals.token(1)), Asker::Vitals);
     }
 
@@ -221,9 +238,9 @@ mod tests {
             let reply = Reply::Read { token: Token(read), result: Err(StoreError::Busy) };
             vitals.on_answered(ms(100 * read + took), 0, &reply);
         }
-        assert_eq!(vitals.report(ms(1000)).read_us, 2000);
+        assert_eq!(vitals.report(ms(1000), core::iter::empty()).read_us, 2000);
         vitals.on_asked(ms(1000), &[verify(Token(78))]);
-        assert_eq!(vitals.report(ms(31_000)).read_us, 30_000_000);
+        assert_eq!(vitals.report(ms(31_000), core::iter::empty()).read_us, 30_000_000);
     }
 
     #[test]
@@ -235,7 +252,7 @@ mod tests {
                 answer(&mut vitals, ms(400 * beat + if probe.0 == 1 { 40 } else { 1 }), probe);
             }
         }
-        assert_eq!(vitals.report(ms(5000)).write_us, 40_000);
+        assert_eq!(vitals.report(ms(5000), core::iter::empty()).write_us, 40_000);
     }
 
     #[test]
@@ -251,9 +268,26 @@ mod tests {
             let in_turn = due.millis() % 400;
             now = if in_turn < 200 { due } else { ms(due.millis() - in_turn + 400) };
             vitals.wake(now, due);
-            worst = worst.max(vitals.report(now).late_us);
+            worst = worst.max(vitals.report(now, core::iter::empty()).late_us);
         }
         assert!(worst >= 150_000, "{worst}");
-        assert_eq!(vitals.report(now).late_us, 0, "told once");
+        assert_eq!(vitals.report(now, core::iter::empty()).late_us, 0, "told once");
+    }
+
+    #[test]
+    fn it_tells_how_fast_content_goes_home_and_for_how_long_some_waited() {
+        let mut vitals = Vitals::new(2);
+        let home = |blocks, took_ms: u64| Reply::Home { blocks, took_ns: took_ms * 1_000_000 };
+        vitals.on_answered(ms(10), 0, &home(256, 512));
+        vitals.on_answered(ms(10), 1, &home(256, 1024));
+        let held = |first, second| [first, second].map(Duration::from_millis).into_iter();
+        vitals.report(ms(1000), held(0, 100));
+        let told = vitals.report(ms(1400), held(40, 300));
+        assert_eq!(
+            (told.home_us, told.held_permille),
+            (4000, 500),
+            "of the slower disk, and since the last time"
+        );
+        assert_eq!(vitals.report(ms(1800), held(40, 300)).held_permille, 0);
     }
 }

@@ -44,6 +44,7 @@ mod past;
 pub mod rebuild;
 mod records;
 mod runs;
+mod saturated;
 mod slow;
 mod snapshots;
 mod status;

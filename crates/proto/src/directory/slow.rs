@@ -7,7 +7,8 @@
 //! can tell that from slowness. It is left out only where every group bears that beside those that are away and survives one
 //! failure more without it: a group does not give its last redundancy for speed. A brick that *stands still* is as good as
 //! dead, and is left out wherever the others can serve without it. It gets no further lease, and a view leaves it out like
-//! an evicted brick when the last has ended ([`super::members`]).
+//! an evicted brick when the last has ended ([`super::members`]). What waits for room at a disk is no part of what gateways see; a disk that
+//! is slow there is known by its own measurements beside those of its peers ([`super::saturated`]).
 //!
 //! *Returning.* What the gateways see ends with the brick's part in writes; so it is judged by what it measures of
 //! itself (its disk, its process, its way to the directory) and by how regular its heartbeats are. Being well must
@@ -19,6 +20,7 @@ use super::event::{DirectoryEffect, Put};
 use super::members::{full, fullness};
 use super::news::News;
 use super::records::SlowRecord;
+use super::saturated::SaturatedBricks;
 use crate::counters::Counter;
 use base::{BrickId, GatewayId, GroupId, Time};
 use core::time::Duration;
@@ -54,6 +56,8 @@ pub(super) struct Slow {
     suspects: BTreeMap<BrickId, Suspect>,
     /// Since when bricks that are left out have been well, as it were: see [`ILL_TICKS`].
     well: BTreeMap<BrickId, Time>,
+    /// Bricks where content waits for room.
+    saturated: SaturatedBricks,
 }
 
 #[derive(Debug)]
@@ -88,6 +92,7 @@ impl Slow {
     /// Looks at who is slow, and who is not any more.
     pub(super) fn keep(&mut self, cluster: &mut Cluster, now: Time, fx: &mut Vec<DirectoryEffect>) {
         self.observed.retain(|_, (heard, _)| now.since(*heard) < OBSERVED_FOR);
+        self.saturated.keep(cluster, now);
         for brick in cluster.records.bricks.keys().copied().collect::<Vec<_>>() {
             match cluster.is_slow(brick) {
                 true => self.look_at_slow(cluster, now, brick, fx),
@@ -100,6 +105,7 @@ impl Slow {
     pub(super) fn forget(&mut self, brick: BrickId) {
         self.suspects.remove(&brick);
         self.well.remove(&brick);
+        self.saturated.forget(brick);
     }
 
     // ---- leaving ----
@@ -111,7 +117,7 @@ impl Slow {
         brick: BrickId,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let Some(verdict) = self.verdict(cluster, brick) else {
+        let Some(verdict) = self.verdict(cluster, now, brick) else {
             self.suspects.remove(&brick);
             return self.forget_good_conduct(cluster, now, brick, fx);
         };
@@ -160,8 +166,15 @@ impl Slow {
         cluster.leases.get(brick).is_none_or(|lease| now.since(lease.heard) > silence)
     }
 
-    /// Why the brick is held for slow, if it is.
-    fn verdict(&self, cluster: &Cluster, brick: BrickId) -> Option<Verdict> {
+    /// Why the brick is held for slow, if it is: by what gateways see, or by how it brings content home beside its peers.
+    fn verdict(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Option<Verdict> {
+        self.seen_by_gateways(cluster, brick).or_else(|| {
+            let why = self.saturated.why_slow(now, brick)?;
+            Some(Verdict { why, stands_still: false })
+        })
+    }
+
+    fn seen_by_gateways(&self, cluster: &Cluster, brick: BrickId) -> Option<Verdict> {
         let (slow, all, worst) = self.votes(brick);
         let worst = worst?;
         let confirmed =
@@ -333,6 +346,10 @@ impl Slow {
     }
 
     // ---- telling ----
+
+    pub(super) fn warnings(&self, now: Time) -> Vec<String> {
+        self.saturated.warnings(now)
+    }
 
     pub(super) fn entry(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Option<SlowEntry> {
         let hold_s = self.hold(cluster, brick).as_secs();

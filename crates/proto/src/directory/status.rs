@@ -340,6 +340,7 @@ impl Desk {
             .filter_map(|brick| Some((*brick, self.cluster.status(*brick)?)));
         let mut warnings: Vec<String> =
             bricks.flat_map(|(brick, status)| warnings_of(brick, status)).collect();
+        warnings.extend(self.slow.warnings(now));
         warnings.extend(self.clocks_apart());
         warnings.extend(self.cluster.age.warning(self.cluster.records.counts.version));
         warnings.extend(self.cluster.runs.warnings(now));

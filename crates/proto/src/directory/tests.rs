@@ -12,6 +12,7 @@ mod pages;
 mod placement;
 mod returning;
 mod runs;
+mod saturated;
 mod slow;
 mod storage;
 mod streams;

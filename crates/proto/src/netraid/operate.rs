@@ -326,7 +326,7 @@ impl Context<'_> {
     /// For how long the questions to the member at `slot` that are outstanding have waited for their turn.
     pub(crate) fn excused_at(&self, slot: u8) -> Duration {
         let calls = self.own.calls.iter().filter_map(|id| self.calls.get(*id));
-        calls.filter(|call| call.slot == slot).map(Call::excused).max().unwrap_or_default()
+        calls.filter(|call| call.slot == slot).map(|call| call.excused_by(self.now)).max().unwrap_or_default()
     }
 
     /// Has something computed, by whom and when the driver says. What the operation had wanted before is of no interest.

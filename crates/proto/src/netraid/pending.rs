@@ -173,6 +173,11 @@ impl Pending {
         }
     }
 
+    /// Content that the disk is yet to be brought.
+    fn checking_bytes(&self) -> usize {
+        if self.is_checking() { self.prepare.payload.len() } else { 0 }
+    }
+
     /// Whether the stamps of its blocks are being looked up.
     pub fn is_checking(&self) -> bool {
         matches!(self.state, State::Checking { .. })
@@ -232,6 +237,8 @@ impl Undecided {
 #[derive(Debug, Default)]
 pub struct PendingTable {
     by_place: BTreeMap<WriteKey, Pending>,
+    /// Content of those that are being checked.
+    checking_bytes: usize,
 }
 
 impl PendingTable {
@@ -246,12 +253,34 @@ impl PendingTable {
     }
 
     pub fn insert(&mut self, pending: Pending) {
+        self.checking_bytes += pending.checking_bytes();
         let before = self.by_place.insert(pending.prepare.key(), pending);
         assert!(before.is_none(), "a write is under way once");
     }
 
     pub fn remove(&mut self, key: &WriteKey) -> Option<Pending> {
-        self.by_place.remove(key)
+        let pending = self.by_place.remove(key)?;
+        self.checking_bytes -= pending.checking_bytes();
+        Some(pending)
+    }
+
+    /// A write that was checked is being staged.
+    pub fn begin_staging(&mut self, key: &WriteKey, old: Option<OldContent>) -> Option<&mut Pending> {
+        let pending = self.by_place.get_mut(key)?;
+        self.checking_bytes -= pending.checking_bytes();
+        pending.state = State::Staging { doomed: false, old };
+        Some(pending)
+    }
+
+    /// How much content the disk is yet to be brought.
+    pub fn checking_bytes(&self) -> usize {
+        self.checking_bytes
+    }
+
+    /// Asserts what must hold.
+    pub fn check(&self) {
+        let bytes = self.by_place.values().map(Pending::checking_bytes).sum();
+        assert_eq!(self.checking_bytes, bytes, "content that is being checked is counted");
     }
 
     pub fn len(&self) -> usize {

@@ -5,9 +5,11 @@
 //! are at the disk is for whoever keeps them to say, so that no place there can be lost: what begins to wait for a decision is
 //! not at the disk any more.
 //!
-//! With one stream and no limit ([`Places::UNLIMITED`]) nothing ever waits here.
+//! What brings content needs room for it beside its turn ([`door`]): the disk says how much there is. With one stream, no limit
+//! ([`Places::UNLIMITED`]) and room nothing ever waits here.
 
 mod capacity;
+mod door;
 pub mod heads;
 mod notices;
 mod stay;
@@ -21,6 +23,7 @@ use base::{HashMap, NodeId, StreamId, Time};
 use capacity::Capacity;
 use core::hash::Hash;
 use core::time::Duration;
+use door::Door;
 use notices::Notices;
 pub use notices::{NOTICE_EVERY, Notice};
 pub use stay::Stay;
@@ -73,7 +76,7 @@ pub trait Request {
     fn service(&self) -> Service;
     /// How many blocks it is about.
     fn blocks(&self) -> u32;
-    /// How much content it brings.
+    /// How much content it brings: what brings some needs room for it.
     fn bytes(&self) -> usize;
     /// It takes the place of what was asked for before, and waits.
     fn repeats(&mut self, _before: &Self) {}
@@ -85,6 +88,8 @@ struct Waiting<T> {
     /// As the discipline knows it: a repeat may say another delay.
     entry: Entry,
     since: Time,
+    /// Whether it waits for room, and not for its turn yet.
+    is_at_door: bool,
 }
 
 /// What became of a request that came.
@@ -102,6 +107,7 @@ pub enum Entered<T> {
 #[derive(Debug)]
 pub struct Seat<T: Request> {
     discipline: Box<dyn Discipline>,
+    door: Door,
     places: Places,
     cost: Cost,
     waiting: BTreeMap<Ticket, Waiting<T>>,
@@ -137,9 +143,10 @@ impl<T: Request> Seat<T> {
     }
 
     /// The same, with a discipline that is in no list.
-    pub fn with(discipline: Box<dyn Discipline>, Turns { places, cost, .. }: Turns) -> Seat<T> {
+    pub fn with(discipline: Box<dyn Discipline>, Turns { order, places, cost }: Turns) -> Seat<T> {
         Seat {
             discipline,
+            door: Door::new(order.discipline()),
             places,
             cost,
             waiting: BTreeMap::new(),
@@ -164,8 +171,9 @@ impl<T: Request> Seat<T> {
         discipline: Box<dyn Discipline>,
         turns: Turns,
     ) -> (Seat<T>, Vec<T>) {
-        let Seat { waiting, tally, capacity, pace, moved, .. } = before;
+        let Seat { waiting, tally, capacity, pace, moved, door, .. } = before;
         let mut seat = Seat { tally, capacity, pace, moved, ..Seat::with(discipline, turns) };
+        seat.door.go_on_from(now, &door);
         for Waiting { entry, since, .. } in waiting.values() {
             seat.charge(entry.service.stream, entry.cost, now.since(*since));
         }
@@ -176,9 +184,11 @@ impl<T: Request> Seat<T> {
     pub fn admits(&mut self, now: Time, at_disk: usize, request: &T) -> bool {
         let (service, cost) = (request.service(), self.cost.of(request.blocks()));
         let admits = self.waiting.is_empty()
+            && self.door.is_open_to(request.bytes())
             && at_disk < self.places_used(now)
             && self.discipline.admits(now, service, cost);
         if admits {
+            self.door.begin(request.bytes());
             self.charge(service.stream, cost, Duration::ZERO);
         }
         admits
@@ -191,6 +201,10 @@ impl<T: Request> Seat<T> {
             let waiting = self.waiting.get_mut(&ticket).expect("what is known by its id waits");
             self.notices.asked(now);
             self.bytes = self.bytes + request.bytes() - waiting.request.bytes();
+            if !waiting.is_at_door {
+                self.door.leave(waiting.request.bytes());
+                self.door.pass(request.bytes());
+            }
             let before = core::mem::replace(&mut waiting.request, request);
             waiting.request.repeats(&before);
             let alias = waiting.request.alias();
@@ -209,10 +223,41 @@ impl<T: Request> Seat<T> {
         request.alias().map(|alias| self.by_id.insert(alias, entry.ticket));
         self.bytes += request.bytes();
         *self.streams.entry(entry.service.stream).or_default() += 1;
-        self.discipline.push(now, entry);
-        self.waiting.insert(entry.ticket, Waiting { request, entry, since: now });
+        let is_at_door = !self.door.is_open_to(request.bytes());
+        if is_at_door {
+            self.door.push(now, entry);
+        } else {
+            self.door.pass(request.bytes());
+            self.discipline.push(now, entry);
+        }
+        self.waiting.insert(entry.ticket, Waiting { request, entry, since: now, is_at_door });
         self.notices.asked(now);
         Entered::Waits
+    }
+
+    /// From now on, until more is said, there is room for content of so many bytes.
+    pub fn set_room(&mut self, bytes: u64) {
+        self.door.set_room(bytes);
+    }
+
+    /// Whether a request that comes now would wait for room.
+    pub fn lacks_room(&self, request: &T) -> bool {
+        !self.door.is_open_to(request.bytes())
+    }
+
+    /// For how long something has waited for room so far, all in all.
+    pub fn held(&self, now: Time) -> Duration {
+        self.door.held(now)
+    }
+
+    /// Who has room waits for its turn now.
+    fn pass_door(&mut self, now: Time) {
+        while let Some(ticket) = self.door.pop(now) {
+            let waiting = self.waiting.get_mut(&ticket).expect("a discipline names what waits");
+            waiting.is_at_door = false;
+            self.door.pass(waiting.request.bytes());
+            self.discipline.push(now, waiting.entry);
+        }
     }
 
     /// The request whose turn it is, with so many at the disk.
@@ -220,8 +265,11 @@ impl<T: Request> Seat<T> {
         if self.waiting.is_empty() || at_disk >= self.places_used(now) {
             return None;
         }
+        self.pass_door(now);
         let ticket = self.discipline.pop(now)?;
-        let Waiting { request, entry, since } = self.take(ticket);
+        let Waiting { request, entry, since, .. } = self.take(ticket);
+        self.door.leave(request.bytes());
+        self.door.begin(request.bytes());
         self.charge(entry.service.stream, entry.cost, now.since(since));
         Some(request)
     }
@@ -286,8 +334,13 @@ impl<T: Request> Seat<T> {
     }
 
     fn leave(&mut self, now: Time, ticket: Ticket, why: Unserved) -> T {
-        let Waiting { request, entry, .. } = self.take(ticket);
-        self.discipline.remove(now, entry, why);
+        let Waiting { request, entry, is_at_door, .. } = self.take(ticket);
+        if is_at_door {
+            self.door.remove(now, entry, why);
+        } else {
+            self.door.leave(request.bytes());
+            self.discipline.remove(now, entry, why);
+        }
         request
     }
 
@@ -322,8 +375,8 @@ impl<T: Request> Seat<T> {
     /// When askers are to be told that they wait, or somebody who is held back may begin, with so many at the disk.
     pub fn deadline(&self, at_disk: usize) -> Option<Time> {
         let notices = self.notices.due().filter(|_| !self.waiting.is_empty());
-        let held = self.discipline.deadline().filter(|_| at_disk < self.in_force);
-        notices.into_iter().chain(held).min()
+        let held = self.discipline.deadline().into_iter().chain(self.door.deadline());
+        notices.into_iter().chain(held.filter(|_| at_disk < self.in_force)).min()
     }
 
     /// What began, of so many blocks, is not served here.
@@ -337,11 +390,13 @@ impl<T: Request> Seat<T> {
     /// A stream was served elsewhere.
     pub fn elsewhere(&mut self, now: Time, stream: StreamId, cost: u32) {
         self.discipline.elsewhere(now, stream, cost);
+        self.door.elsewhere(now, stream, cost);
     }
 
     /// What streams are entitled to from now on.
     pub fn set_shares(&mut self, now: Time, shares: &Shares) {
         self.discipline.set_shares(now, shares);
+        self.door.set_shares(now, shares);
     }
 
     /// How many requests are at the disk at a time from now on.
@@ -410,7 +465,7 @@ impl<T: Request> Seat<T> {
         if self.waiting.is_empty() || self.notices.due().is_none_or(|due| due > now) {
             return Vec::new();
         }
-        if at_disk > 0 && now.since(self.moved) >= STALLED {
+        if (at_disk > 0 || self.door.is_shut()) && now.since(self.moved) >= STALLED {
             self.notices.put_off(now);
             return Vec::new();
         }
@@ -427,5 +482,8 @@ impl<T: Request> Seat<T> {
         let of_streams: u32 = self.streams.values().sum();
         assert_eq!(self.waiting.len(), of_streams as usize, "what waits is counted for its stream");
         self.discipline.check();
+        let passed = self.waiting.values().filter(|waiting| !waiting.is_at_door);
+        let passed_bytes = passed.clone().map(|waiting| waiting.request.bytes()).sum();
+        self.door.check(self.waiting.len() - passed.count(), passed_bytes);
     }
 }

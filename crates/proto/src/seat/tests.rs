@@ -126,6 +126,110 @@ fn what_waits_is_bounded() {
     assert!(seat.take_notices(Time(0), 0).iter().all(names_few));
 }
 
+#[test]
+fn content_waits_for_room_and_what_brings_none_passes_it() {
+    let mut seat = seat(usize::MAX);
+    // As many bytes as its number says, up to six.
+    let of = |what, bytes| Asked { operation: bytes, ..asked(what) };
+    assert!(seat.admits(Time(0), 0, &of(1, 6)), "a seat knows of no bound before it hears of one");
+    seat.set_room(5);
+    assert!(seat.admits(Time(0), 0, &of(2, 3)) && seat.admits(Time(0), 0, &of(3, 4)), "the last is not cut");
+    assert!(!seat.admits(Time(0), 0, &of(4, 1)) && seat.admits(Time(0), 0, &of(5, 0)));
+    for request in [of(4, 1), of(6, 2), of(7, 3)] {
+        assert!(seat.lacks_room(&request));
+        assert_eq!(seat.enter(Time(0), request), Entered::Waits);
+    }
+    assert_eq!(seat.enter(Time(0), of(8, 0)), Entered::Waits);
+    assert_eq!((seat.next(Time(0), 0), seat.next(Time(0), 0)), (Some(of(8, 0)), None), "it brings nothing");
+    seat.set_room(2);
+    assert_eq!(
+        (seat.next(Time(0), 0), seat.next(Time(0), 0), seat.next(Time(0), 0)),
+        (Some(of(4, 1)), Some(of(6, 2)), None)
+    );
+    assert_eq!(seat.withdraw(Time(0), &7, Unserved::Dropped), Some(of(7, 3)));
+    seat.check();
+    assert!(seat.is_empty());
+}
+
+/// A write whose fate is asked goes ahead, and room for what was withdrawn behind the door is there for others.
+#[test]
+fn room_of_what_was_withdrawn_is_given_back() {
+    let mut seat = seat(1);
+    seat.set_room(6);
+    assert_eq!(seat.enter(Time(0), Asked { operation: 6, ..asked(1) }), Entered::Waits);
+    assert_eq!(seat.enter(Time(0), Asked { operation: 1, ..asked(2) }), Entered::Waits);
+    assert_eq!(seat.next(Time(0), 1), None, "the place is taken");
+    assert!(seat.withdraw(Time(0), &1, Unserved::Dropped).is_some());
+    assert_eq!(seat.next(Time(0), 0).map(|asked| asked.what), Some(2));
+    seat.check();
+}
+
+#[test]
+fn a_stream_that_brings_more_than_there_is_room_for_does_not_keep_others_out() {
+    let clock = crate::fair::Clock::default();
+    let order = Order::Shares { clock, history: crate::fair::History::USUAL };
+    let mut seat: Seat<Asked> = Seat::new(Turns { order, ..Turns::default() });
+    seat.set_room(0);
+    let write = |what: u64, stream| Asked { what, asker: 1, operation: 1 + 7 * what, stream };
+    (1..=200).for_each(|what| assert_eq!(seat.enter(Time(0), write(what, 1)), Entered::Waits));
+    (201..=210).for_each(|what| assert_eq!(seat.enter(Time(0), write(what, 2)), Entered::Waits));
+    seat.set_room(20);
+    let passed: Vec<u32> = core::iter::from_fn(|| seat.next(Time(0), 0)).map(|asked| asked.stream).collect();
+    assert_eq!(passed.len(), 20);
+    assert_eq!(passed.iter().filter(|stream| **stream == 2).count(), 10, "{passed:?}");
+}
+
+/// Without a door that knows when nothing gets on, gateways would wait for a broken disk for ever.
+#[test]
+fn nobody_is_asked_to_wait_for_room_at_a_disk_that_stands_still() {
+    let mut seat = seat(usize::MAX);
+    seat.on_progress(Time(0));
+    seat.set_room(0);
+    seat.enter(Time(0), asked(1));
+    let told = |seat: &mut Seat<Asked>, at: u64| !seat.take_notices(Time(at * MS), 0).is_empty();
+    assert!(told(&mut seat, 0) && told(&mut seat, 200) && !told(&mut seat, 300));
+    seat.on_progress(Time(350 * MS));
+    assert!(told(&mut seat, 400));
+}
+
+proptest! {
+    /// Whatever room there is and whoever comes or is withdrawn: each leaves once, content in the order in which it came and no more than one
+    /// request beyond the room, and nothing that brings none waits for room.
+    #[test]
+    fn no_more_content_passes_than_there_is_room_for(steps in prop::collection::vec((0u8..6, 0u64..12), 1..200)) {
+        let mut seat = seat(usize::MAX);
+        seat.set_room(0);
+        let (mut inside, mut left) = (Vec::<Asked>::new(), 0i64);
+        for (serial, (step, what)) in steps.into_iter().enumerate() {
+            match step {
+                0..=2 if inside.iter().all(|known| known.what != what) => {
+                    let request = Asked { operation: serial as u64, ..asked(what) };
+                    prop_assert_eq!(seat.enter(Time(0), request), Entered::Waits);
+                    inside.push(request);
+                }
+                3 => {
+                    let known = inside.iter().position(|known| known.what == what);
+                    prop_assert_eq!(seat.withdraw(Time(0), &what, Unserved::Dropped), known.map(|at| inside.remove(at)));
+                }
+                4 => {
+                    seat.set_room(what);
+                    left = what as i64;
+                }
+                _ => {}
+            }
+            while let Some(begun) = seat.next(Time(0), 0) {
+                let at = inside.iter().position(|known| (known.bytes() > 0) == (begun.bytes() > 0));
+                prop_assert_eq!(at.map(|at| inside.remove(at)), Some(begun), "in order");
+                prop_assert!(begun.bytes() == 0 || left > 0, "there was room");
+                left -= begun.bytes() as i64;
+            }
+            prop_assert!(inside.iter().all(|known| known.bytes() > 0));
+            prop_assert!(inside.is_empty() || left <= 0, "nobody waits who has room");
+            seat.check();
+        }
+    }
+}
+
 proptest! {
     /// Whatever comes, is withdrawn and begins: each request leaves once, and those that begin do so in the order in which they came.
     #[test]

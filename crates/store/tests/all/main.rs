@@ -6,6 +6,7 @@ mod erase;
 mod faults;
 mod fsck;
 mod lost_pages;
+mod pace;
 mod page_map;
 mod power_cut;
 mod read;

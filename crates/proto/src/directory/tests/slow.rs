@@ -58,10 +58,11 @@ impl Stage {
     }
 }
 
-const LATE: Health = Health { write_us: 50_000, read_us: 50_000, late_us: 100, round_trip_us: 200 };
+const LATE: Health = Health { write_us: 50_000, read_us: 50_000, ..WELL };
 /// As long as two leases.
 const STILL: Health = Health { write_us: 4_000_000, ..LATE };
-const WELL: Health = Health { write_us: 900, read_us: 100, late_us: 100, round_trip_us: 200 };
+const WELL: Health =
+    Health { write_us: 900, read_us: 100, late_us: 100, round_trip_us: 200, home_us: 0, held_permille: 0 };
 
 #[test]
 fn a_slow_member_gets_no_further_lease_and_is_left_out_when_the_last_has_ended() {

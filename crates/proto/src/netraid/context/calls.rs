@@ -83,9 +83,15 @@ impl Call {
         self.excused = self.excused.max(turn.min(now.since(self.since)));
     }
 
-    /// For how long it has waited for its turn, as far as is known.
+    /// For how long it has waited for its turn, as far as the member has said.
     pub(crate) fn excused(&self) -> Duration {
         self.excused
+    }
+
+    /// The same of a question that is not answered: as long as the member's word holds that it waits, it waits.
+    pub(crate) fn excused_by(&self, now: Time) -> Duration {
+        let is_waiting = self.waits_until().is_some_and(|until| now < until);
+        if is_waiting { now.since(self.since) } else { self.excused }
     }
 
     /// Until when the member's word that it waits holds.

@@ -147,6 +147,10 @@ pub(super) struct Disk {
     /// Turns of the store to destage.
     destagings: Asked<()>,
     descents: Descents,
+    /// Bytes of content that were staged or mended so far.
+    brought: u64,
+    /// How many more were to come when the disk told it last, and what had been brought by then.
+    room: Option<(u64, u64)>,
 }
 
 impl Disk {
@@ -165,7 +169,21 @@ impl Disk {
     ) {
         let token = Token(self.draw());
         self.stagings.ask(cx.now, token, staging);
-        cx.store(command(token));
+        let command = command(token);
+        if let Command::Stage { payload, .. } | Command::Mend { payload, .. } = &command {
+            self.brought += payload.len() as u64;
+        }
+        cx.store(command);
+    }
+
+    /// The disk has told how much more content may come.
+    pub(super) fn set_room(&mut self, bytes: u64) {
+        self.room = Some((bytes, self.brought)).filter(|_| bytes != u64::MAX);
+    }
+
+    /// How much more content may come, of what the disk has told; none where it takes all.
+    pub(super) fn room(&self) -> Option<u64> {
+        self.room.map(|(bytes, before)| bytes.saturating_sub(self.brought - before))
     }
 
     /// Gives the blocks of a fragment back.

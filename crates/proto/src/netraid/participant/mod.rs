@@ -375,6 +375,9 @@ impl Participant {
                 self.jobs.on_stretches(job, result);
             }
             Reply::WantsToDestage { blocks } => self.arrive(cx, Arrival::Destage { blocks }),
+            Reply::Room { bytes } => self.disk.set_room(bytes),
+            // For the brick's vitals.
+            Reply::Home { .. } => {}
             Reply::Destaged { token } => self.disk.destaged(cx.now, token),
             Reply::Broken { .. } => cx.counters.count(Counter::DiskFailed),
         }
@@ -441,6 +444,7 @@ impl Participant {
 
     /// A request comes: it begins, or waits for its turn.
     fn arrive(&mut self, cx: &mut Context<'_>, mut arrival: Arrival) {
+        self.look_at_room();
         if self.seat.is_timed(arrival.service().stream)
             && let Some(stay) = arrival.stay_mut()
         {
@@ -457,6 +461,7 @@ impl Participant {
             return cx.counters.count(Counter::ClaimOvertookItsRead);
         }
         let waited = match &arrival {
+            _ if self.seat.lacks_room(&arrival) => Counter::ContentWaitedForRoom,
             Arrival::Destage { .. } => Counter::ContentWaitedForItsTurnToBeDestaged,
             Arrival::Examine { .. } | Arrival::Merge(_) => Counter::MaintenanceWaitedForItsTurn,
             Arrival::Read(_) | Arrival::Prepare { .. } | Arrival::Repair(_) | Arrival::Fragment(_) => {
@@ -472,6 +477,12 @@ impl Participant {
                 }
             }
         }
+    }
+
+    /// There is room for what the disk takes, but for what is on its way there.
+    fn look_at_room(&mut self) {
+        let on_its_way = self.writes.undecided().checking_bytes() as u64;
+        self.seat.set_room(self.disk.room().map_or(u64::MAX, |room| room.saturating_sub(on_its_way)));
     }
 
     /// Whether a request has to wait for its turn. A prepare that was here before had its turn: whoever asks for it again waits for
@@ -510,6 +521,7 @@ impl Participant {
 
     /// What has its turn begins. After each step, since any may have made a place free.
     pub fn take_turns(&mut self, cx: &mut Context<'_>) {
+        self.look_at_room();
         while let Some(arrival) = self.seat.next(cx.now, self.at_disk()) {
             self.begin(cx, arrival);
         }
@@ -589,6 +601,11 @@ impl Participant {
     /// What the disk can serve, in units of cost a second, as far as it was seen to; 0 as long as that is not known.
     pub fn capacity(&self) -> u64 {
         self.seat.capacity()
+    }
+
+    /// For how long content has waited for room so far, all in all.
+    pub fn held(&self, now: Time) -> Duration {
+        self.seat.held(now)
     }
 
     /// What streams are entitled to from now on.

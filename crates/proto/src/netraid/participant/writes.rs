@@ -224,8 +224,7 @@ impl Writes {
     }
 
     fn stage(&mut self, at: &mut Around<'_, '_>, key: WriteKey, old: Option<OldContent>) {
-        let pending = self.undecided.get_mut(&key).expect("checked");
-        pending.state = State::Staging { doomed: false, old };
+        let pending = self.undecided.begin_staging(&key, old).expect("checked");
         let staged = pending.prepare.staged();
         let payload = match self.keeps_content {
             true => pending.prepare.payload.clone(),
@@ -549,6 +548,7 @@ impl Writes {
     pub(super) fn check_invariants(&self, deep: bool) {
         assert!(self.waiting.len() <= QUEUE_MAX, "writes that wait are bounded");
         if deep {
+            self.undecided.check();
             assert_one_a_block(&self.undecided);
             let sealed =
                 self.undecided.iter().find(|p| p.is_staged() && self.fates.is_sealed(p.prepare.write.stamp));

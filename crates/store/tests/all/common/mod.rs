@@ -185,6 +185,10 @@ pub struct World {
     /// How many turns to destage were given, and how many are over.
     pub turns: u64,
     pub turns_over: u64,
+    /// How much content may come, as the store told last.
+    pub room: u64,
+    /// How many blocks it said are home.
+    pub home: u64,
     fx: Vec<StoreEffect>,
 }
 
@@ -233,6 +237,8 @@ impl World {
             token: Token(0),
             turns: 0,
             turns_over: 0,
+            room: u64::MAX,
+            home: 0,
             fx: Vec::new(),
         };
         world.open().unwrap();
@@ -308,6 +314,8 @@ impl World {
                     assert_eq!(self.waiting_turn.replace(blocks), None, "it asks for one turn at a time");
                 }
                 StoreEffect::Reply(Reply::Destaged { .. }) => self.turns_over += 1,
+                StoreEffect::Reply(Reply::Room { bytes }) => self.room = bytes,
+                StoreEffect::Reply(Reply::Home { blocks, .. }) => self.home += blocks,
                 StoreEffect::Reply(reply) => self.replies.push(reply),
                 StoreEffect::Opened(result) => self.opened = Some(result),
             }

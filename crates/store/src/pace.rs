@@ -1,0 +1,176 @@
+//! How much new content the disk takes: as much as goes home, once much of what came before is not there yet.
+//!
+//! What bounds a store is freed a whole cycle at a time: memory, and the journal's ring, when the header is written that ends it. Writes that come
+//! faster than the disk takes them home would all wait for that, and then come in one burst. So [`Pace`] counts what is *away*: journalled content
+//! that is not written home yet. Beyond [`AWAY_SHARE`] of either bound new content waits, and each block that comes home lets one in. A cycle
+//! begins with what is away, and while it lasts no more than that comes in: twice the share is in use at the most, which is below the bound. What
+//! is left up to the bound is for writes that are not decided.
+//!
+//! Writes that are not decided count as if they were away, but for half of the share at the most. How long they last is up to others, who may wait for
+//! room at another disk: as long as something is held back here, something is on its way home, and so nobody waits for ever.
+//!
+//! Whoever has the store keeps the content that waits ([`Reply::Room`]): a write that has begun does not wait here.
+
+use crate::blocks::Blocks;
+use crate::config::Limits;
+use crate::destage::Destage;
+use crate::group_commit::Log;
+use base::BLOCK_U64;
+use wire::disk::Reply;
+
+/// Of each bound, how much may be away: so many in eight parts.
+const AWAY_SHARE: u64 = 3;
+/// What a byte of content takes in the journal at the most: a block in a frame of its own takes two.
+const RECORD_SHARE: u64 = 2;
+/// Less than so much is told when all of what was told before is used up, and more when there is so much more.
+const TOLD_AT: u64 = 16 * BLOCK_U64;
+
+/// What the store has told of its room.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    /// Of what was told, what did not come yet; [`u64::MAX`] as long as nothing is held back.
+    left: u64,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Pace {
+        Pace { left: u64::MAX }
+    }
+
+    /// Content of so many bytes came.
+    pub(crate) fn take(&mut self, bytes: usize) {
+        if self.left != u64::MAX {
+            self.left = self.left.saturating_sub(bytes as u64);
+        }
+    }
+
+    /// Whether nothing is left of what was told: somebody may wait.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.left == 0
+    }
+
+    /// What is to be told now, if anything.
+    pub(crate) fn tell(&mut self, room: Room) -> Option<Reply> {
+        let bytes = match room {
+            Room::Plenty => u64::MAX,
+            // Nothing is held back, and need not be.
+            Room::Enough(_) if self.left == u64::MAX => return None,
+            Room::Enough(bytes) | Room::Scarce(bytes) => bytes,
+        };
+        let is_less = bytes < self.left && self.left == u64::MAX;
+        let is_more = bytes > self.left && (self.left == 0 || bytes - self.left >= TOLD_AT);
+        (is_less || is_more).then(|| {
+            self.left = bytes;
+            Reply::Room { bytes }
+        })
+    }
+
+    /// The disk failed: whoever waits for it is to hear that.
+    pub(crate) fn open(&mut self) -> Option<Reply> {
+        self.tell(Room::Plenty)
+    }
+}
+
+/// How much new content may come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Room {
+    /// So little is away that nothing need be held back, whatever was before.
+    Plenty,
+    /// So much; not so little that content begins to be held back for it.
+    Enough(u64),
+    /// So much.
+    Scarce(u64),
+}
+
+impl Room {
+    /// With so much content a cycle begins: before any is held back.
+    pub(crate) fn cycle_bytes(limits: &Limits) -> usize {
+        Bound::most_of(limits.backlog_bytes as u64) as usize / 4 * 3
+    }
+
+    /// Of this store now.
+    pub(crate) fn of(limits: &Limits, blocks: &Blocks, log: &Log, destage: &Destage) -> Room {
+        let home = destage.home(blocks, log);
+        let bound = |all, used: u64, home, undecided| Bound {
+            all,
+            away: used.saturating_sub(home) + u64::min(undecided, Bound::most_of(all) / 2),
+        };
+        let (content, undecided) = (blocks.layers.journalled_bytes() as u64, log.live_cost() as u64);
+        let memory = bound(limits.backlog_bytes as u64, content, home.content, undecided);
+        // What is undecided is in the journal already.
+        let journal = bound(log.journal().capacity(), log.journal().used(), home.journal, 0);
+        let left = memory.left().min(journal.left() / RECORD_SHARE);
+        match (memory.used_parts().max(journal.used_parts()), left) {
+            (0, _) => Room::Plenty,
+            (1, left) => Room::Enough(left),
+            (_, left) => Room::Scarce(left),
+        }
+    }
+}
+
+/// Something that cycles free.
+struct Bound {
+    all: u64,
+    away: u64,
+}
+
+impl Bound {
+    fn most(&self) -> u64 {
+        Bound::most_of(self.all)
+    }
+
+    fn most_of(all: u64) -> u64 {
+        all / 8 * AWAY_SHARE
+    }
+
+    fn left(&self) -> u64 {
+        self.most().saturating_sub(self.away)
+    }
+
+    /// In thirds of what may be away.
+    fn used_parts(&self) -> u64 {
+        self.away * 3 / self.most().max(1)
+    }
+}
+
+/// What the cycle under way has brought home so far, and gives back when it ends.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Home {
+    /// Bytes of content.
+    pub(crate) content: u64,
+    /// Bytes of the journal.
+    pub(crate) journal: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_held_back_late_and_let_in_as_it_goes_home() {
+        let mut pace = Pace::new();
+        let told = |pace: &mut Pace, room| match pace.tell(room) {
+            Some(Reply::Room { bytes }) => Some(bytes),
+            _ => None,
+        };
+        assert_eq!(told(&mut pace, Room::Enough(9)), None, "nothing was held back");
+        assert_eq!(told(&mut pace, Room::Scarce(3 * TOLD_AT)), Some(3 * TOLD_AT));
+        pace.take(TOLD_AT as usize);
+        assert_eq!(told(&mut pace, Room::Scarce(2 * TOLD_AT)), None, "that much is known");
+        assert_eq!(told(&mut pace, Room::Scarce(2 * TOLD_AT + 1)), None, "it can wait");
+        assert_eq!(told(&mut pace, Room::Enough(3 * TOLD_AT)), Some(3 * TOLD_AT));
+        pace.take(usize::MAX);
+        assert!(pace.is_used_up());
+        assert_eq!(told(&mut pace, Room::Scarce(0)), None);
+        assert_eq!(told(&mut pace, Room::Scarce(1)), Some(1), "somebody may wait");
+        assert_eq!(told(&mut pace, Room::Plenty), Some(u64::MAX));
+        assert_eq!(told(&mut pace, Room::Plenty), None);
+    }
+
+    #[test]
+    fn what_is_away_is_counted_in_thirds_of_its_share() {
+        let used = |away| Bound { all: 800, away }.used_parts();
+        assert_eq!((used(0), used(99), used(100), used(199), used(200), used(900)), (0, 0, 1, 1, 2, 9));
+        assert_eq!((Bound { all: 800, away: 120 }.left(), Bound { all: 800, away: 301 }.left()), (180, 0));
+    }
+}
