@@ -135,6 +135,7 @@ base::named! {
         ViewAskedToBeConfirmedForReads: "view asked to be confirmed for reads",
         ViewChangeRevoked: "view change revoked",
         ViewChangeWentOnWithoutAJoiningBrick: "view change went on without a joining brick",
+        ViewForAnotherProcessIgnored: "view for another process of the brick ignored",
         ViewOfADeletedVolumeIgnored: "view of a deleted volume ignored",
         ViewWaitsForBlocksOfAnotherSlot: "view waits for blocks of another slot",
         VolumeUnknownToAView: "volume unknown to a view",

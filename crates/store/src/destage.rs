@@ -33,8 +33,9 @@ const ERASED_MAX: usize = 1024;
 /// Groups in memory at which content is destaged, however few its bytes.
 const GROUPS_MAX: usize = 4096;
 
-/// Blocks after which it is told how long the disk takes to bring them home; sooner where a cycle has fewer.
+/// So many blocks, or so much of the disk's time, and at the end of each cycle it is told how long the disk takes to bring blocks home.
 const TOLD_BLOCKS: u64 = 256;
+const TOLD_AFTER: Duration = Duration::from_secs(1);
 
 /// What a cycle on an idle disk is for.
 const BRING_HOME: &str = "bring blocks home";
@@ -81,13 +82,14 @@ impl Labour {
         }
     }
 
-    /// What is to be told: of a cycle that has nothing left to write, or of enough blocks.
+    /// What is to be told: at the end of a cycle, or of enough.
     fn tell(&mut self, now: Time, is_over: bool) -> Option<Reply> {
-        if self.blocks == 0 || (self.blocks < TOLD_BLOCKS && !is_over) {
+        let lasting = self.since.map_or(Duration::ZERO, |since| now.since(since));
+        let took = self.worked + lasting;
+        if self.blocks == 0 || (self.blocks < TOLD_BLOCKS && took < TOLD_AFTER && !is_over) {
             return None;
         }
-        let lasting = self.since.map_or(Duration::ZERO, |since| now.since(since));
-        let told = Reply::Home { blocks: self.blocks, took_ns: (self.worked + lasting).as_nanos() as u64 };
+        let told = Reply::Home { blocks: self.blocks, took_ns: took.as_nanos() as u64 };
         *self = Labour { since: self.since.map(|_| now), ..Labour::default() };
         Some(told)
     }
@@ -151,8 +153,12 @@ impl Destage {
     /// Content waits for room, which a cycle gives if there is any to destage. One that has nothing to destage gives some, too, where the journal has
     /// grown since the last one: by writes that were dropped.
     pub(crate) fn make_room(&mut self, blocks: &Blocks, log: &Log) {
-        let is_more = !blocks.layers.durable().is_empty() || log.journal().head() > self.sealed_at;
-        self.hurry(is_more);
+        self.hurry(!blocks.layers.durable().is_empty() || self.frees_journal(log));
+    }
+
+    /// Whether a cycle would free anything of the journal.
+    pub(crate) fn frees_journal(&self, log: &Log) -> bool {
+        log.journal().head() > self.sealed_at
     }
 
     /// Something waits for the room that a cycle gives: the one that is under way waits for no turn, nor does the one that begins now if
@@ -263,9 +269,6 @@ impl Destage {
         let Cycle::Writing(writing) = &mut self.cycle else { return Ok(()) };
         let written = writing.go_on(self.turns.blocks_max(), blocks, log, device)?;
         self.turns.spend(written);
-        let is_over = writing.is_done();
-        self.labour.note(device.now(), writing.is_under_way());
-        self.labour.tell(device.now(), is_over).into_iter().for_each(|told| device.reply(told));
         if !writing.is_under_way() && (self.turns.is_spent() || !writing.has_more()) {
             self.turns.end(device);
         }
@@ -279,7 +282,20 @@ impl Destage {
             self.cycle = Cycle::Flushing(writing);
             device.flush(FlushPurpose::Cycle);
         }
+        self.note_labour(device);
         Ok(())
+    }
+
+    /// Whether the disk works on what is brought home, from now on: a disk with a cache of its own does most of that when it flushes.
+    fn note_labour(&mut self, device: &mut Device) {
+        let is_at_work = match &self.cycle {
+            Cycle::Writing(writing) => writing.is_under_way(),
+            Cycle::Flushing(_) => true,
+            _ => false,
+        };
+        let is_over = !matches!(self.cycle, Cycle::Writing(_) | Cycle::Flushing(_));
+        self.labour.note(device.now(), is_at_work);
+        self.labour.tell(device.now(), is_over).into_iter().for_each(|told| device.reply(told));
     }
 
     /// A write is done.
@@ -310,6 +326,7 @@ impl Destage {
         let sector = Payload::from(aligned_copy(&header.encode_sector(device.seed())));
         self.cycle = Cycle::Header(writing);
         device.write(WritePurpose::Header, HEADERS_AT + place * BLOCK_U64, sector, true);
+        self.note_labour(device);
     }
 
     /// The tail has moved, durably: what the cycle gave up is free.
@@ -376,7 +393,7 @@ impl Destage {
         self.turns.end(device);
     }
 
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         matches!(self.cycle, Cycle::Idle)
     }
 

@@ -3,11 +3,13 @@
 //! What bounds a store is freed a whole cycle at a time: memory, and the journal's ring, when the header is written that ends it. Writes that come
 //! faster than the disk takes them home would all wait for that, and then come in one burst. So [`Pace`] counts what is *away*: journalled content
 //! that is not written home yet. Beyond [`AWAY_SHARE`] of either bound new content waits, and each block that comes home lets one in. A cycle
-//! begins with what is away, and while it lasts no more than that comes in: twice the share is in use at the most, which is below the bound. What
-//! is left up to the bound is for writes that are not decided.
+//! begins with what is away, and while it lasts about as much comes in: some twice the share is in use at the most, which is below the bound. What
+//! is left up to the bound is for writes that are not decided, for what was told before the journal filled with other records, and for who brings more
+//! than was told: the bound itself is kept by refusing ([`StoreError::NoRoomYet`](wire::disk::StoreError::NoRoomYet)).
 //!
 //! Writes that are not decided count as if they were away, but for half of the share at the most. How long they last is up to others, who may wait for
-//! room at another disk: as long as something is held back here, something is on its way home, and so nobody waits for ever.
+//! room at another disk. As long as something is held back here something is on its way home, or a cycle would free a part of the journal; where neither
+//! is so, nothing is held back ([`Room::of`]). So nobody waits for ever.
 //!
 //! Whoever has the store keeps the content that waits ([`Reply::Room`]): a write that has begun does not wait here.
 
@@ -100,6 +102,10 @@ impl Room {
         // What is undecided is in the journal already.
         let journal = bound(log.journal().capacity(), log.journal().used(), home.journal, 0);
         let left = memory.left().min(journal.left() / RECORD_SHARE);
+        if content == 0 && destage.is_idle() && !destage.frees_journal(log) {
+            // No cycle would make more.
+            return Room::Plenty;
+        }
         match (memory.used_parts().max(journal.used_parts()), left) {
             (0, _) => Room::Plenty,
             (1, left) => Room::Enough(left),

@@ -111,11 +111,11 @@ impl Running {
             let log = &mut self.log;
             log.barriers.enqueue(&log.writes, &mut log.queue, now);
             self.destage.consider(now, &self.blocks, &self.log);
+            self.tell_room();
             self.start_group(now);
             // It may have to hurry from now on.
             self.go_on_destaging();
             self.blocks.pages.trim();
-            self.tell_room();
         }
         self.device.end(fx);
     }

@@ -123,6 +123,8 @@ pub(super) struct Membership {
     serial: u64,
     /// What the directory says of this run, and the heartbeat that it answered with that.
     standing: (Time, Standing),
+    /// Whether the directory has said that it waits, and not only nothing yet.
+    is_told_to_wait: bool,
 }
 
 impl Membership {
@@ -156,6 +158,7 @@ impl Membership {
             resolving: BTreeMap::new(),
             serial: 0,
             standing: (Time::ZERO, Standing::Waits),
+            is_told_to_wait: false,
             is_known: false,
         }
     }
@@ -426,6 +429,7 @@ impl Brick {
         match &standing {
             Standing::Waits => {
                 if *before == Standing::Waits {
+                    self.membership.is_told_to_wait = true;
                     self.membership.lease.heartbeat_by(now + WAITING);
                 }
                 return;
@@ -533,15 +537,28 @@ impl Brick {
         is_gone
     }
 
+    /// Whether the directory goes by another process of this brick, as far as is known: questions about views are for that one.
+    fn is_for_another_process(&mut self) -> bool {
+        let is_so = !self.membership.counts()
+            && (self.membership.is_told_to_wait || *self.membership.standing() != Standing::Waits);
+        if is_so {
+            self.counters.count(Counter::ViewForAnotherProcessIgnored);
+        }
+        is_so
+    }
+
     fn on_fence(&mut self, now: Time, view: &GroupView, speaks: bool, fx: &mut Vec<BrickEffect>) {
-        if self.is_of_the_past(view) {
+        if self.is_of_the_past(view) || self.is_for_another_process() {
             return;
         }
         if !self.has_none_of_another_slot(view) {
             return self.counters.count(Counter::ViewWaitsForBlocksOfAnotherSlot);
         }
-        // With its disks it has lost what it took: its silence about a write would be taken for a refusal.
-        let may_lack = self.groups.active(view.group).is_none() || self.groups.is_doubted(view.group);
+        // With its disks it has lost what it took, or another process of this brick took it in a view that this one has not heard of: its silence about a
+        // write would be taken for a refusal.
+        let me = self.membership.id;
+        let wrote = self.groups.active(view.group).is_some_and(|active| active.is_writer(me));
+        let may_lack = !wrote || self.groups.is_doubted(view.group);
         if speaks && may_lack {
             return self.counters.count(Counter::FenceNotAnsweredForWantOfMemory);
         }
@@ -608,7 +625,7 @@ impl Brick {
         aborts: &[Decision],
         fx: &mut Vec<BrickEffect>,
     ) {
-        if self.is_of_the_past(view) {
+        if self.is_of_the_past(view) || self.is_for_another_process() {
             return;
         }
         let began = self.groups.active(view.group).is_some_and(|active| active.number >= view.number);

@@ -9,6 +9,7 @@ use super::BrickEffect;
 use super::tokens::Asker;
 use base::Time;
 use core::time::Duration;
+use std::collections::VecDeque;
 use wire::disk::{Command, Reply, Token};
 use wire::{Health, Wire};
 
@@ -16,6 +17,10 @@ use wire::{Health, Wire};
 const PROBE_KEY: &[u8] = b"p";
 /// A disk without writes is probed after so many heartbeats; after each while the brick is left out for being slow.
 const QUIET_BEATS: u32 = 10;
+/// Of what was brought home so long counts.
+const HOME_LATELY: Duration = Duration::from_secs(5);
+/// And no more of what was told than this.
+const HOMES_MAX: usize = 256;
 /// How often a brick that is left out wakes itself.
 const BEAT: Duration = Duration::from_millis(50);
 
@@ -57,16 +62,29 @@ fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Disk {
     writes: Samples,
     reads: Samples,
-    /// Of content that is brought home: of a block.
-    homes: Samples,
+    /// Content that was brought home lately: when that was told, blocks, and nanoseconds of the disk's time.
+    homes: VecDeque<(Time, u64, u64)>,
     /// For how long content had waited for room, all in all, when that was told last.
     held: Duration,
     /// Heartbeats since the last write began.
     quiet: u32,
+}
+
+impl Disk {
+    /// How long it takes to bring a block home, in microseconds, by what was told lately; 0 if nothing was.
+    fn home_us(&mut self, now: Time) -> u32 {
+        while self.homes.front().is_some_and(|(at, ..)| now.since(*at) >= HOME_LATELY) {
+            self.homes.pop_front();
+        }
+        let (blocks, took_ns) =
+            self.homes.iter().fold((0, 0), |(blocks, took), of| (blocks + of.1, took + of.2));
+        let us = (took_ns / 1000).checked_div(blocks);
+        us.map_or(0, |us| u32::try_from(us).unwrap_or(u32::MAX).max(1))
+    }
 }
 
 /// What a brick measures of itself.
@@ -117,7 +135,10 @@ impl Vitals {
             Reply::Staged { token, .. } | Reply::Noted { token, .. } => disk.writes.end(now, *token),
             Reply::Read { token, .. } => disk.reads.end(now, *token),
             Reply::Home { blocks, took_ns } => {
-                disk.homes.note(Duration::from_nanos(took_ns / (*blocks).max(1)))
+                disk.homes.push_back((now, *blocks, *took_ns));
+                if disk.homes.len() > HOMES_MAX {
+                    disk.homes.pop_front();
+                }
             }
             _ => {}
         }
@@ -164,11 +185,12 @@ impl Vitals {
     /// What there is to tell with a heartbeat. `held`: for how long content has waited for room so far, of each disk.
     pub(super) fn report(&mut self, now: Time, held: impl Iterator<Item = Duration>) -> Health {
         let since = now.since(core::mem::replace(&mut self.told, now)).as_micros().max(1);
-        let held = self.disks.iter_mut().zip(held).map(|(disk, held)| {
+        // Both figures of the disk where content waited longest: what another takes is no reason for that.
+        let of_disks = self.disks.iter_mut().zip(held).map(|(disk, held)| {
             let lately = held.saturating_sub(core::mem::replace(&mut disk.held, held));
-            (lately.as_micros() * 1000 / since).min(1000) as u32
+            ((lately.as_micros() * 1000 / since).min(1000) as u32, disk.home_us(now))
         });
-        let held_permille = held.max().unwrap_or(0);
+        let (held_permille, home_us) = of_disks.max().unwrap_or((0, 0));
         let late_us = core::mem::take(&mut self.late_us);
         let worst = |of: fn(&Disk) -> &Samples| {
             self.disks.iter().map(|disk| of(disk).median_us(now)).max().unwrap_or(0)
@@ -178,7 +200,7 @@ impl Vitals {
             read_us: worst(|disk| &disk.reads),
             late_us,
             round_trip_us: self.round_trips.median_us(now),
-            home_us: worst(|disk| &disk.homes),
+            home_us,
             held_permille,
         }
     }
@@ -278,16 +300,15 @@ mod tests {
     fn it_tells_how_fast_content_goes_home_and_for_how_long_some_waited() {
         let mut vitals = Vitals::new(2);
         let home = |blocks, took_ms: u64| Reply::Home { blocks, took_ns: took_ms * 1_000_000 };
-        vitals.on_answered(ms(10), 0, &home(256, 512));
-        vitals.on_answered(ms(10), 1, &home(256, 1024));
+        vitals.on_answered(ms(10), 0, &home(256, 2048));
+        vitals.on_answered(ms(10), 1, &home(300, 100));
+        vitals.on_answered(ms(20), 1, &home(100, 900));
         let held = |first, second| [first, second].map(Duration::from_millis).into_iter();
         vitals.report(ms(1000), held(0, 100));
         let told = vitals.report(ms(1400), held(40, 300));
-        assert_eq!(
-            (told.home_us, told.held_permille),
-            (4000, 500),
-            "of the slower disk, and since the last time"
-        );
+        let found = (told.home_us, told.held_permille);
+        assert_eq!(found, (2500, 500), "of the disk where most waits, and since the last time");
         assert_eq!(vitals.report(ms(1800), held(40, 300)).held_permille, 0);
+        assert_eq!(vitals.report(ms(6000), held(40, 400)).home_us, 0, "that was long ago");
     }
 }

@@ -1,19 +1,20 @@
 //! Bricks whose disks are saturated: content waits there for room. Where all members of a group wait that is nobody's fault, and slows clients down
 //! evenly. Where one brings content home several times more slowly than the others *do for the same work*, it is slow.
 //!
-//! *The rule.* A brick tells with each heartbeat how long its disk takes to bring a block home while it works on that, and for which part of
-//! the time content waited for room. It is saturated while that is [`HELD`] or more. Its *peers* are the other bricks in its groups that have
-//! brought something home; they have the same writes to take. It is held for slow once it has been saturated and [`TIMES`] as slow as the (upper)
-//! median of its peers for [`LASTS`]. A brick that is less than that slower keeps its place: its groups go at its pace, and `status` names it from
-//! [`NAMED`] on.
+//! *The rule.* A brick tells with each heartbeat how long its disk has lately worked to bring a block home, and for which part of the time content
+//! waited for room there. It is saturated while that is [`HELD`] or more. In each of its groups its *peers* are the other members that have
+//! brought something home lately. It is held for slow once it has been saturated and [`TIMES`] as slow as the (upper) median of its peers, in the
+//! group where that is greatest, for [`LASTS`], looked at once a second. The greatest counts since groups have unlike loads, and
+//! a block that is one of many in a row takes less: in the group that saturates it its peers have the same work. A brick that is less than that
+//! slower keeps its place: its groups go at its pace, and `status` names it from [`NAMED`] on.
 //!
-//! What a brick tells of itself can only take its own place from it: of what others tell the median counts, and of two the slower one.
+//! What a brick tells of itself can only take its own place from it: of two peers the slower one counts, and one is not enough.
 
 use super::cluster::Cluster;
 use base::{BrickId, Time};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
-use wire::Health;
+use std::collections::BTreeMap;
+use wire::{GroupView, Health};
 
 /// From this part of the time on, in thousandths, for which content waits a brick is saturated; and below that it is not any more.
 const HELD: u32 = 500;
@@ -22,6 +23,8 @@ const HELD_NO_MORE: u32 = 250;
 const TIMES: u32 = 30;
 const NAMED: u32 = 15;
 const LASTS: Duration = Duration::from_secs(4);
+/// Peers that must be known in a group.
+const PEERS_MIN: usize = 2;
 /// How often a saturated brick is compared with its peers, which takes a look at all its groups.
 const COMPARED_EVERY: Duration = Duration::from_secs(1);
 
@@ -69,19 +72,17 @@ pub(super) struct SaturatedBricks {
 impl SaturatedBricks {
     /// Looks at what bricks have told.
     pub(super) fn keep(&mut self, cluster: &Cluster, now: Time) {
-        self.bricks.retain(|brick, _| is_held(cluster, *brick, HELD_NO_MORE));
-        for brick in cluster.records.bricks.keys().filter(|brick| is_held(cluster, **brick, HELD)) {
-            let seen = self.bricks.entry(*brick).or_insert(Saturated {
-                since: now,
-                compared: None,
-                slow_since: None,
-            });
+        self.bricks.retain(|brick, _| is_held(cluster, now, *brick, HELD_NO_MORE));
+        for brick in cluster.records.bricks.keys().filter(|brick| is_held(cluster, now, **brick, HELD)) {
+            self.bricks.entry(*brick).or_insert(Saturated { since: now, compared: None, slow_since: None });
+        }
+        for (brick, seen) in &mut self.bricks {
             if seen.compared.is_some_and(|compared| now.since(compared.at) < COMPARED_EVERY) {
                 continue;
             }
             let compared = compare(cluster, now, *brick);
             seen.compared = Some(compared);
-            let is_slow = compared.tenths() >= TIMES;
+            let is_slow = compared.tenths() >= TIMES && is_held(cluster, now, *brick, HELD);
             seen.slow_since = if is_slow { seen.slow_since.or(Some(now)) } else { None };
         }
     }
@@ -118,21 +119,38 @@ fn health(cluster: &Cluster, brick: BrickId) -> Option<&Health> {
     cluster.status(brick).map(|status| &status.health)
 }
 
-fn is_held(cluster: &Cluster, brick: BrickId, permille: u32) -> bool {
-    health(cluster, brick).is_some_and(|health| health.held_permille >= permille)
+fn is_held(cluster: &Cluster, now: Time, brick: BrickId, permille: u32) -> bool {
+    cluster.leases.is_alive(now, brick)
+        && health(cluster, brick).is_some_and(|health| health.held_permille >= permille)
 }
 
+/// The brick beside the slowest of its groups: where they have unlike loads, that is the one with the same work.
 fn compare(cluster: &Cluster, now: Time, brick: BrickId) -> Compared {
+    let home_us = health(cluster, brick).map_or(0, |health| health.home_us);
+    let mut compared = Compared { at: now, home_us, peers_us: 0 };
     let views = cluster.groups_of(brick).filter_map(|group| cluster.latest_view(group));
-    let views = views.filter(|view| view.is_writer(brick));
-    let peers: BTreeSet<BrickId> = views.flat_map(|view| view.members.iter().copied()).collect();
-    let peers = peers.into_iter().filter(|peer| *peer != brick && !cluster.is_slow(*peer));
+    for view in views.filter(|view| view.is_writer(brick)) {
+        compared.peers_us = compared.peers_us.max(median_of_peers(cluster, now, (view, brick)).unwrap_or(0));
+        if compared.peers_us > 0 && compared.tenths() < NAMED {
+            // It is as fast as its peers in one group, whatever others are.
+            break;
+        }
+    }
+    compared
+}
+
+/// The upper median of what the brick's peers in a group take. None where fewer than two have brought something home lately: one alone could make a slow
+/// brick of another by lying. (In a group of two nobody is left out for being slow.)
+fn median_of_peers(cluster: &Cluster, now: Time, (view, brick): (&GroupView, BrickId)) -> Option<u32> {
+    let is_peer =
+        |peer: &&BrickId| **peer != brick && cluster.leases.is_alive(now, **peer) && !cluster.is_slow(**peer);
+    let peers = view.members.iter().filter(is_peer);
     let mut homes: Vec<u32> = peers
-        .filter_map(|peer| health(cluster, peer))
+        .filter_map(|peer| health(cluster, *peer))
         .map(|health| health.home_us)
         .filter(|us| *us > 0)
         .collect();
     homes.sort_unstable();
-    let home_us = health(cluster, brick).map_or(0, |health| health.home_us);
-    Compared { at: now, home_us, peers_us: homes.get(homes.len() / 2).copied().unwrap_or(0) }
+    let is_enough = homes.len() >= PEERS_MIN.min(view.members.len() - 1);
+    homes.get(homes.len() / 2).copied().filter(|_| is_enough)
 }

@@ -8,6 +8,9 @@ use crate::fair::{Discipline, Entry, Shares, Ticket, Unserved};
 use base::{StreamId, Time};
 use core::time::Duration;
 
+/// Longer than a disk flushes at the end of a cycle, as a rule.
+const STANDS_STILL: Duration = Duration::from_secs(1);
+
 /// Who waits for room, and how much there is.
 #[derive(Debug)]
 pub(super) struct Door {
@@ -16,6 +19,8 @@ pub(super) struct Door {
     /// Since when somebody has waited, and for how long somebody did before, all in all.
     since: Time,
     held: Duration,
+    /// When the disk got on with what makes room, or somebody began to wait.
+    moved: Time,
     /// Bytes of content that may come to the disk; [`u64::MAX`] if all may.
     room: u64,
     /// Of these, those of requests that have passed and wait for their turn.
@@ -26,7 +31,7 @@ impl Door {
     /// Nobody waits.
     pub(super) fn new(discipline: Box<dyn Discipline>) -> Door {
         let (since, held) = (Time::ZERO, Duration::ZERO);
-        Door { discipline, waiting: 0, since, held, room: u64::MAX, passed: 0 }
+        Door { discipline, waiting: 0, since, held, moved: since, room: u64::MAX, passed: 0 }
     }
 
     /// What the door before has counted goes on.
@@ -37,6 +42,24 @@ impl Door {
     /// How much may come from now on.
     pub(super) fn set_room(&mut self, bytes: u64) {
         self.room = bytes;
+    }
+
+    /// Something came home.
+    pub(super) fn on_progress(&mut self, now: Time) {
+        self.moved = now;
+    }
+
+    /// Whether nothing came home for so long that who waits for room is not told to be patient.
+    pub(super) fn stands_still(&self, now: Time) -> bool {
+        now.since(self.moved) >= STANDS_STILL
+    }
+
+    /// A stream is served that did not wait for room: it counts here all the same, or a stream that is held back by a limit would pass here and then
+    /// keep room that others could use.
+    pub(super) fn served_past(&mut self, now: Time, stream: StreamId, cost: u32) {
+        if self.waiting > 0 {
+            self.discipline.elsewhere(now, stream, cost);
+        }
     }
 
     /// Whether nothing that brings content may pass now.
@@ -70,7 +93,7 @@ impl Door {
     pub(super) fn push(&mut self, now: Time, entry: Entry) {
         self.discipline.push(now, entry);
         if self.waiting == 0 {
-            self.since = now;
+            (self.since, self.moved) = (now, now);
         }
         self.waiting += 1;
     }

@@ -189,6 +189,7 @@ impl<T: Request> Seat<T> {
             && self.discipline.admits(now, service, cost);
         if admits {
             self.door.begin(request.bytes());
+            self.door.served_past(now, service.stream, cost);
             self.charge(service.stream, cost, Duration::ZERO);
         }
         admits
@@ -240,6 +241,11 @@ impl<T: Request> Seat<T> {
         self.door.set_room(bytes);
     }
 
+    /// The disk has brought content home, which makes room.
+    pub fn on_home(&mut self, now: Time) {
+        self.door.on_progress(now);
+    }
+
     /// Whether a request that comes now would wait for room.
     pub fn lacks_room(&self, request: &T) -> bool {
         !self.door.is_open_to(request.bytes())
@@ -270,6 +276,9 @@ impl<T: Request> Seat<T> {
         let Waiting { request, entry, since, .. } = self.take(ticket);
         self.door.leave(request.bytes());
         self.door.begin(request.bytes());
+        if request.bytes() == 0 {
+            self.door.served_past(now, entry.service.stream, entry.cost);
+        }
         self.charge(entry.service.stream, entry.cost, now.since(since));
         Some(request)
     }
@@ -465,11 +474,13 @@ impl<T: Request> Seat<T> {
         if self.waiting.is_empty() || self.notices.due().is_none_or(|due| due > now) {
             return Vec::new();
         }
-        if (at_disk > 0 || self.door.is_shut()) && now.since(self.moved) >= STALLED {
+        if at_disk > 0 && now.since(self.moved) >= STALLED {
             self.notices.put_off(now);
             return Vec::new();
         }
-        self.notices.take(now, self.waiting.values().filter_map(|waiting| waiting.request.asker()))
+        let door_stands_still = self.door.stands_still(now);
+        let patient = self.waiting.values().filter(|waiting| !(waiting.is_at_door && door_stands_still));
+        self.notices.take(now, patient.filter_map(|waiting| waiting.request.asker()))
     }
 
     /// Asserts what must hold.

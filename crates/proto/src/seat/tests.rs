@@ -179,17 +179,48 @@ fn a_stream_that_brings_more_than_there_is_room_for_does_not_keep_others_out() {
     assert_eq!(passed.iter().filter(|stream| **stream == 2).count(), 10, "{passed:?}");
 }
 
+/// A stream that reads as much as its limit allows passes no door with its writes meanwhile: they would keep the room until the limit lets them go on.
+#[test]
+fn a_stream_at_its_limit_keeps_no_room_from_others() {
+    let order = Order::Shares { clock: crate::fair::Clock::default(), history: crate::fair::History::USUAL };
+    let mut seat: Seat<Asked> = Seat::new(Turns { order, ..Turns::default() });
+    let mut shares = Shares::default();
+    let limit = 100 * u64::from(seat.cost.of(1));
+    shares.give(StreamId(1), crate::fair::Share::USUAL.with_rates(0, limit));
+    seat.set_shares(Time(0), &shares);
+    seat.set_room(0);
+    let ask = |what: u64, stream, bytes| Asked { what, asker: 1, operation: bytes + 7 * what, stream };
+    let mut others = 0;
+    for round in 0..500 {
+        let now = Time(round * 10 * MS);
+        // Twice as many reads and as many writes as the limited stream may have, and writes of another one.
+        for (at, stream, bytes) in [(1, 1, 0), (2, 1, 0), (3, 1, 1), (4, 2, 1)] {
+            let request = ask(10 * round + at, stream, bytes);
+            if !seat.admits(now, 0, &request) {
+                seat.enter(now, request);
+            }
+        }
+        seat.set_room(1);
+        others += core::iter::from_fn(|| seat.next(now, 0)).filter(|asked| asked.stream == 2).count();
+        seat.check();
+    }
+    assert!(others > 400, "{others} of 500 writes of the other stream");
+}
+
 /// Without a door that knows when nothing gets on, gateways would wait for a broken disk for ever.
 #[test]
 fn nobody_is_asked_to_wait_for_room_at_a_disk_that_stands_still() {
     let mut seat = seat(usize::MAX);
-    seat.on_progress(Time(0));
     seat.set_room(0);
     seat.enter(Time(0), asked(1));
-    let told = |seat: &mut Seat<Asked>, at: u64| !seat.take_notices(Time(at * MS), 0).is_empty();
-    assert!(told(&mut seat, 0) && told(&mut seat, 200) && !told(&mut seat, 300));
-    seat.on_progress(Time(350 * MS));
-    assert!(told(&mut seat, 400));
+    let told = |seat: &mut Seat<Asked>, at: u64| {
+        // It goes on reading.
+        seat.on_progress(Time(at * MS));
+        !seat.take_notices(Time(at * MS), 1).is_empty()
+    };
+    assert!(told(&mut seat, 0) && told(&mut seat, 900) && !told(&mut seat, 1000));
+    seat.on_home(Time(1050 * MS));
+    assert!(told(&mut seat, 1100) && told(&mut seat, 2000) && !told(&mut seat, 2100));
 }
 
 proptest! {

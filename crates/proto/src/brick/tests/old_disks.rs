@@ -64,6 +64,46 @@ fn a_run_that_is_ousted_serves_nothing_ever_again() {
     assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(4)).is_err());
 }
 
+/// Found by torture seed 2470510: the directory went by a copy of the brick's disk, and took the answers of this process for those of the copy. So the
+/// brick stayed a member that catches up in a view which it did not have.
+#[test]
+fn a_process_that_does_not_count_takes_no_view() {
+    let mut bench = begun_anew();
+    bench.tell(told(wire::Standing::Waits, NOW));
+    let joins = GroupView { joining: Slots(1), ..view(2, 2) };
+    let ask = |bench: &mut Bench| {
+        bench.tell(Message::Fence { view: joins.clone(), speaks: false });
+        bench.answer_all();
+        let (commits, aborts) = (Vec::new(), Vec::new());
+        bench.tell(Message::Activate { view: joins.clone(), commits, aborts, bare: None });
+        bench.answer_all();
+    };
+    ask(&mut bench);
+    let answers =
+        |bench: &Bench| bench.sent.iter().filter(|sent| is_fenced(sent) || is_activated(sent)).count();
+    assert_eq!(answers(&bench), 0);
+    assert_eq!(bench.brick.counters().get(Counter::ViewForAnotherProcessIgnored), 2);
+    bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
+    ask(&mut bench);
+    assert_eq!(answers(&bench), 2, "{:?}", bench.sent);
+}
+
+/// The same seed: another process wrote in the view that followed. What it took this one never saw.
+#[test]
+fn who_knows_only_a_view_that_leaves_it_out_says_nothing_about_writes() {
+    for (current, speaks) in [(2, false), (3, true)] {
+        let mut bench = begun_anew();
+        let mut message = told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW);
+        let Message::HeartbeatDone { views, version, .. } = &mut message else { panic!("{message:?}") };
+        (*views, *version) = (vec![view(2, current)], 5);
+        bench.tell(message);
+        bench.answer_all();
+        bench.fence(4, 3);
+        bench.answer_all();
+        assert_eq!(bench.has_sent(is_fenced), speaks, "{:?}", bench.brick.groups());
+    }
+}
+
 /// The directory may know it with other disks, and would count all that it writes as lost when it hears of these.
 #[test]
 fn a_first_view_begins_once_the_directory_knows_the_disks() {

@@ -146,3 +146,53 @@ fn who_is_needed_stays_and_is_named() {
     let kept = stage.directory.counters().get(Counter::SlowMemberKeptWhereItsGroupsNeedIt);
     assert_eq!(kept, 1);
 }
+
+#[test]
+fn where_groups_have_unlike_loads_those_with_the_same_load_are_compared() {
+    let mut stage = Stage::new(6);
+    stage.volume("raid1x3", 1);
+    let hot = stage.view().members.clone();
+    stage.volume_named("w", "raid1x3", 24, 2);
+    stage.run(2000);
+    // The others bring home what lies in rows.
+    stage.healths(
+        |brick| if hot.contains(&brick) { saturated(8_000) } else { Health { home_us: 300, ..KEEPS_UP } },
+    );
+    stage.run(30_000);
+    assert_eq!(stage.held_for_slow(), 0);
+}
+
+#[test]
+fn one_peer_alone_makes_nobody_slow() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let (slow, silent) = (brick_at(&stage.view(), 1), brick_at(&stage.view(), 2));
+    stage.healths(|brick| match brick {
+        _ if brick == slow => saturated(20_000),
+        _ if brick == silent => Health { home_us: 0, ..KEEPS_UP },
+        _ => Health { home_us: 1, ..KEEPS_UP },
+    });
+    stage.run(30_000);
+    assert_eq!(stage.held_for_slow(), 0);
+}
+
+#[test]
+fn a_brick_that_waits_less_than_half_of_the_time_is_slow_no_more() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let slow = brick_at(&stage.view(), 1);
+    stage.healths(|brick| if brick == slow { saturated(20_000) } else { KEEPS_UP });
+    stage.run(2_500);
+    stage.healths(|brick| match brick == slow {
+        true => Health { held_permille: 300, ..saturated(20_000) },
+        false => KEEPS_UP,
+    });
+    stage.run(20_000);
+    assert_eq!(stage.held_for_slow(), 0);
+    // It dies, and is not told of as saturated.
+    stage.bricks.remove(&slow);
+    stage.mute.push(slow);
+    stage.run(6_000);
+    let warnings = stage.warnings();
+    assert!(!warnings.iter().any(|warning| warning.contains("are saturated")), "{warnings:?}");
+}

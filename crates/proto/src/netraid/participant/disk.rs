@@ -147,10 +147,15 @@ pub(super) struct Disk {
     /// Turns of the store to destage.
     destagings: Asked<()>,
     descents: Descents,
+    repairing_bytes: usize,
     /// Bytes of content that were staged or mended so far.
     brought: u64,
     /// How many more were to come when the disk told it last, and what had been brought by then.
     room: Option<(u64, u64)>,
+}
+
+fn repairing(looking: &Looking) -> usize {
+    if let Looking::Repair { request, .. } = looking { request.content.len() } else { 0 }
 }
 
 impl Disk {
@@ -181,6 +186,11 @@ impl Disk {
         self.room = Some((bytes, self.brought)).filter(|_| bytes != u64::MAX);
     }
 
+    /// Content of repairs whose blocks are being looked up: it comes next, if it is wanted.
+    pub(super) fn repairing_bytes(&self) -> usize {
+        self.repairing_bytes
+    }
+
     /// How much more content may come, of what the disk has told; none where it takes all.
     pub(super) fn room(&self) -> Option<u64> {
         self.room.map(|(bytes, before)| bytes.saturating_sub(self.brought - before))
@@ -207,6 +217,7 @@ impl Disk {
         looking: Looking,
     ) -> Token {
         let token = Token(self.draw());
+        self.repairing_bytes += repairing(&looking);
         self.descents.begin(cx, token, look);
         self.lookups.ask(cx.now, token, looking);
         let Look { span, width, wanted, .. } = look;
@@ -331,7 +342,11 @@ impl Disk {
                 cx.store(command);
                 None
             }
-            Step::End(found) => Some((self.lookups.answered(cx.now, token), found)),
+            Step::End(found) => {
+                let answered = self.lookups.answered(cx.now, token);
+                self.repairing_bytes -= repairing(&answered.0);
+                Some((answered, found))
+            }
         }
     }
 

@@ -375,9 +375,11 @@ impl Participant {
                 self.jobs.on_stretches(job, result);
             }
             Reply::WantsToDestage { blocks } => self.arrive(cx, Arrival::Destage { blocks }),
-            Reply::Room { bytes } => self.disk.set_room(bytes),
-            // For the brick's vitals.
-            Reply::Home { .. } => {}
+            Reply::Room { bytes } => {
+                self.disk.set_room(bytes);
+                self.seat.on_home(cx.now);
+            }
+            Reply::Home { .. } => self.seat.on_home(cx.now),
             Reply::Destaged { token } => self.disk.destaged(cx.now, token),
             Reply::Broken { .. } => cx.counters.count(Counter::DiskFailed),
         }
@@ -481,7 +483,7 @@ impl Participant {
 
     /// There is room for what the disk takes, but for what is on its way there.
     fn look_at_room(&mut self) {
-        let on_its_way = self.writes.undecided().checking_bytes() as u64;
+        let on_its_way = (self.writes.undecided().checking_bytes() + self.disk.repairing_bytes()) as u64;
         self.seat.set_room(self.disk.room().map_or(u64::MAX, |room| room.saturating_sub(on_its_way)));
     }
 
