@@ -149,11 +149,11 @@ fn who_is_needed_stays_and_is_named() {
 
 #[test]
 fn where_groups_have_unlike_loads_those_with_the_same_load_are_compared() {
-    let mut stage = Stage::new(6);
-    stage.volume("raid1x3", 1);
-    let hot = stage.view().members.clone();
-    stage.volume_named("w", "raid1x3", 24, 2);
+    let mut stage = Stage::new(16);
+    stage.volume_named("w", "raid1x3", 64, 2);
+    let busy = stage.volume("raid1x3", 1).id;
     stage.run(2000);
+    let hot = stage.directory.views().find(|view| view.volume == busy).expect("made").members.clone();
     // The others bring home what lies in rows.
     stage.healths(
         |brick| if hot.contains(&brick) { saturated(8_000) } else { Health { home_us: 300, ..KEEPS_UP } },
