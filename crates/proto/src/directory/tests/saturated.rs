@@ -16,10 +16,23 @@ const HELD: Health =
 const KEEPS_UP: Health = Health { home_us: 2_000, held_permille: 0, ..HELD };
 
 impl Stage {
+    /// Three bricks with one volume of this layout, and the member that is to be slower than the others.
+    fn with_member(layout: &str) -> (Stage, BrickId) {
+        let mut stage = Stage::new(3);
+        stage.volume(layout, 1);
+        let member = brick_at(&stage.view(), 1);
+        (stage, member)
+    }
+
     fn healths(&mut self, of: impl Fn(BrickId) -> Health) {
         for (brick, status) in &mut self.bricks {
             status.health = of(*brick);
         }
+    }
+
+    /// One brick is so, and the others keep up.
+    fn beside(&mut self, brick: BrickId, health: Health) {
+        self.healths(|of| if of == brick { health } else { KEEPS_UP });
     }
 
     fn warnings(&mut self) -> Vec<String> {
@@ -29,18 +42,18 @@ impl Stage {
         }
     }
 
-    fn held_for_slow(&self) -> u64 {
+    /// How many bricks were held for slow, when so much time has passed.
+    fn slow_after(&mut self, milliseconds: u64) -> u64 {
+        self.run(milliseconds);
         self.directory.counters().get(Counter::MemberHeldForSlow)
     }
 }
 
 #[test]
 fn where_all_are_saturated_nobody_is_slow_and_status_says_so() {
-    let mut stage = Stage::new(3);
-    stage.volume("raid1x3", 2);
+    let (mut stage, _) = Stage::with_member("raid1x3");
     stage.healths(|brick| saturated(2_000 + 900 * brick.0));
-    stage.run(30_000);
-    assert_eq!(stage.held_for_slow(), 0);
+    assert_eq!(stage.slow_after(30_000), 0);
     let warnings = stage.warnings();
     assert_eq!(
         warnings.iter().filter(|warning| warning.contains("are saturated")).count(),
@@ -51,14 +64,9 @@ fn where_all_are_saturated_nobody_is_slow_and_status_says_so() {
 
 #[test]
 fn a_saturated_brick_that_is_three_times_slower_than_its_peers_leaves_after_four_seconds() {
-    let mut stage = Stage::new(3);
-    stage.volume("raid1x3", 1);
-    let slow = brick_at(&stage.view(), 1);
-    stage.healths(|brick| if brick == slow { saturated(6_200) } else { KEEPS_UP });
-    stage.run(3_900);
-    assert_eq!(stage.held_for_slow(), 0);
-    stage.run(5_000);
-    assert_eq!(stage.held_for_slow(), 1);
+    let (mut stage, slow) = Stage::with_member("raid1x3");
+    stage.beside(slow, saturated(6_200));
+    assert_eq!((stage.slow_after(3_900), stage.slow_after(5_000)), (0, 1));
     let why = stage.directory.desk.cluster.records.slow[&slow].why.clone();
     assert_eq!(
         why,
@@ -69,58 +77,41 @@ fn a_saturated_brick_that_is_three_times_slower_than_its_peers_leaves_after_four
 
 #[test]
 fn one_that_is_not_so_slow_keeps_its_place_and_is_named() {
-    let mut stage = Stage::new(3);
-    stage.volume("raid1x3", 1);
-    let slow = brick_at(&stage.view(), 1);
-    stage.healths(|brick| if brick == slow { saturated(5_800) } else { KEEPS_UP });
-    stage.run(30_000);
-    assert_eq!(stage.held_for_slow(), 0);
+    let (mut stage, slow) = Stage::with_member("raid1x3");
+    stage.beside(slow, saturated(5_800));
+    assert_eq!(stage.slow_after(30_000), 0);
     let warnings = stage.warnings();
-    assert!(
-        warnings.iter().any(|warning| warning.contains("2.9 times the median of its peers")),
-        "{warnings:?}"
-    );
-    assert_eq!(warnings.len(), 1, "nobody else is saturated");
+    let [warning] = &warnings[..] else { panic!("nobody else is saturated: {warnings:?}") };
+    assert!(warning.contains("2.9 times the median of its peers"), "{warning}");
     // The load ends.
-    stage.healths(|_| KEEPS_UP);
+    stage.beside(slow, KEEPS_UP);
     stage.run(1_000);
     assert!(stage.warnings().is_empty());
 }
 
 #[test]
 fn one_that_is_slow_where_nothing_waits_for_it_keeps_its_place() {
-    let mut stage = Stage::new(3);
-    stage.volume("raid1x3", 1);
-    let slow = brick_at(&stage.view(), 1);
-    stage.healths(|brick| Health { home_us: if brick == slow { 50_000 } else { 2_000 }, ..KEEPS_UP });
-    stage.run(30_000);
-    assert_eq!(stage.held_for_slow(), 0);
+    let (mut stage, slow) = Stage::with_member("raid1x3");
+    stage.beside(slow, Health { home_us: 50_000, ..KEEPS_UP });
+    assert_eq!(stage.slow_after(30_000), 0);
     // For a while, again and again, and never for long enough.
     for _ in 0..5 {
-        stage.healths(|brick| if brick == slow { saturated(50_000) } else { KEEPS_UP });
+        stage.beside(slow, saturated(50_000));
         stage.run(3_000);
-        stage.healths(|_| KEEPS_UP);
-        stage.run(1_500);
+        stage.beside(slow, KEEPS_UP);
+        assert_eq!(stage.slow_after(1_500), 0);
     }
-    assert_eq!(stage.held_for_slow(), 0);
 }
 
 /// Bad input: what a brick says of itself takes nobody else's place.
 #[test]
 fn one_that_claims_to_be_fast_makes_nobody_slow() {
-    let mut stage = Stage::new(3);
-    stage.volume("raid1x3", 1);
-    let liar = brick_at(&stage.view(), 1);
-    stage.healths(|brick| if brick == liar { Health { home_us: 1, ..HELD } } else { saturated(2_000) });
-    stage.run(30_000);
-    assert_eq!(stage.held_for_slow(), 0);
-    stage
-        .healths(|brick| if brick == liar { Health { home_us: u32::MAX, ..HELD } } else { saturated(2_000) });
-    stage.run(10_000);
-    assert!(
-        stage.directory.desk.cluster.is_slow(liar) && stage.held_for_slow() == 1,
-        "its own place it loses"
-    );
+    let (mut stage, liar) = Stage::with_member("raid1x3");
+    stage.healths(|brick| saturated(if brick == liar { 1 } else { 2_000 }));
+    assert_eq!(stage.slow_after(30_000), 0);
+    stage.healths(|brick| saturated(if brick == liar { u32::MAX } else { 2_000 }));
+    assert_eq!(stage.slow_after(10_000), 1);
+    assert!(stage.directory.desk.cluster.is_slow(liar), "its own place it loses");
 }
 
 #[test]
@@ -128,21 +119,16 @@ fn bricks_of_other_groups_are_no_peers() {
     let mut stage = Stage::new(6);
     stage.volume("raid1x3", 1);
     let members = stage.view().members.clone();
-    stage.healths(|brick| {
-        if members.contains(&brick) { saturated(9_000) } else { Health { home_us: 20, ..KEEPS_UP } }
-    });
-    stage.run(30_000);
-    assert_eq!(stage.held_for_slow(), 0);
+    let fast = Health { home_us: 20, ..KEEPS_UP };
+    stage.healths(|brick| if members.contains(&brick) { saturated(9_000) } else { fast });
+    assert_eq!(stage.slow_after(30_000), 0);
 }
 
 #[test]
 fn who_is_needed_stays_and_is_named() {
-    let mut stage = Stage::new(3);
-    stage.volume("raid5-2+1", 1);
-    let slow = brick_at(&stage.view(), 1);
-    stage.healths(|brick| if brick == slow { saturated(20_000) } else { KEEPS_UP });
-    stage.run(10_000);
-    assert_eq!((stage.held_for_slow(), stage.view().writers().len()), (0, 3));
+    let (mut stage, slow) = Stage::with_member("raid5-2+1");
+    stage.beside(slow, saturated(20_000));
+    assert_eq!((stage.slow_after(10_000), stage.view().writers().len()), (0, 3));
     let kept = stage.directory.counters().get(Counter::SlowMemberKeptWhereItsGroupsNeedIt);
     assert_eq!(kept, 1);
 }
@@ -155,40 +141,29 @@ fn where_groups_have_unlike_loads_those_with_the_same_load_are_compared() {
     stage.run(2000);
     let hot = stage.directory.views().find(|view| view.volume == busy).expect("made").members.clone();
     // The others bring home what lies in rows.
-    stage.healths(
-        |brick| if hot.contains(&brick) { saturated(8_000) } else { Health { home_us: 300, ..KEEPS_UP } },
-    );
-    stage.run(30_000);
-    assert_eq!(stage.held_for_slow(), 0);
+    let in_rows = Health { home_us: 300, ..KEEPS_UP };
+    stage.healths(|brick| if hot.contains(&brick) { saturated(8_000) } else { in_rows });
+    assert_eq!(stage.slow_after(30_000), 0);
 }
 
 #[test]
 fn one_peer_alone_makes_nobody_slow() {
-    let mut stage = Stage::new(3);
-    stage.volume("raid1x3", 1);
-    let (slow, silent) = (brick_at(&stage.view(), 1), brick_at(&stage.view(), 2));
+    let (mut stage, slow) = Stage::with_member("raid1x3");
+    let silent = brick_at(&stage.view(), 2);
     stage.healths(|brick| match brick {
         _ if brick == slow => saturated(20_000),
-        _ if brick == silent => Health { home_us: 0, ..KEEPS_UP },
-        _ => Health { home_us: 1, ..KEEPS_UP },
+        _ => Health { home_us: u32::from(brick != silent), ..KEEPS_UP },
     });
-    stage.run(30_000);
-    assert_eq!(stage.held_for_slow(), 0);
+    assert_eq!(stage.slow_after(30_000), 0);
 }
 
 #[test]
 fn a_brick_that_waits_less_than_half_of_the_time_is_slow_no_more() {
-    let mut stage = Stage::new(3);
-    stage.volume("raid1x3", 1);
-    let slow = brick_at(&stage.view(), 1);
-    stage.healths(|brick| if brick == slow { saturated(20_000) } else { KEEPS_UP });
+    let (mut stage, slow) = Stage::with_member("raid1x3");
+    stage.beside(slow, saturated(20_000));
     stage.run(2_500);
-    stage.healths(|brick| match brick == slow {
-        true => Health { held_permille: 300, ..saturated(20_000) },
-        false => KEEPS_UP,
-    });
-    stage.run(20_000);
-    assert_eq!(stage.held_for_slow(), 0);
+    stage.beside(slow, Health { held_permille: 300, ..saturated(20_000) });
+    assert_eq!(stage.slow_after(20_000), 0);
     // It dies, and is not told of as saturated.
     stage.bricks.remove(&slow);
     stage.mute.push(slow);
