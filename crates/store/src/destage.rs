@@ -12,6 +12,7 @@ use crate::config::Limits;
 use crate::device::{Device, FlushPurpose, Look, WritePurpose};
 use crate::group_commit::Log;
 use crate::heal::Damaged;
+use crate::labour::Labour;
 use crate::metadata::{Key, PAGE_BLOCKS, PAGE_SLOTS};
 use crate::pace::{Home, Room};
 use crate::page_map::PageMap;
@@ -26,16 +27,12 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use wire::Span;
-use wire::disk::{Reply, Token};
+use wire::disk::Token;
 
 /// Pages of discarded volumes that one cycle erases.
 const ERASED_MAX: usize = 1024;
 /// Groups in memory at which content is destaged, however few its bytes.
 const GROUPS_MAX: usize = 4096;
-
-/// So many blocks, or so much of the disk's time, and at the end of each cycle it is told how long the disk takes to bring blocks home.
-const TOLD_BLOCKS: u64 = 256;
-const TOLD_AFTER: Duration = Duration::from_secs(1);
 
 /// What a cycle on an idle disk is for.
 const BRING_HOME: &str = "bring blocks home";
@@ -58,41 +55,6 @@ enum Cycle {
     Flushing(Writing),
     /// The header is being written.
     Header(Writing),
-}
-
-/// How long the disk works to bring blocks home, since that was told last.
-#[derive(Default)]
-struct Labour {
-    /// Since when it works.
-    since: Option<Time>,
-    worked: Duration,
-    blocks: u64,
-}
-
-impl Labour {
-    /// The disk works from now on, or does not.
-    fn note(&mut self, now: Time, is_at_work: bool) {
-        match self.since {
-            None if is_at_work => self.since = Some(now),
-            Some(since) if !is_at_work => {
-                self.worked += now.since(since);
-                self.since = None;
-            }
-            _ => {}
-        }
-    }
-
-    /// What is to be told: at the end of a cycle, or of enough.
-    fn tell(&mut self, now: Time, is_over: bool) -> Option<Reply> {
-        let lasting = self.since.map_or(Duration::ZERO, |since| now.since(since));
-        let took = self.worked + lasting;
-        if self.blocks == 0 || (self.blocks < TOLD_BLOCKS && took < TOLD_AFTER && !is_over) {
-            return None;
-        }
-        let told = Reply::Home { blocks: self.blocks, took_ns: took.as_nanos() as u64 };
-        *self = Labour { since: self.since.map(|_| now), ..Labour::default() };
-        Some(told)
-    }
 }
 
 /// The cycles, one after the other.
@@ -311,7 +273,7 @@ impl Destage {
         };
         writing.on_written(purpose, blocks);
         if let WritePurpose::Blocks(count) = purpose {
-            self.labour.blocks += count;
+            self.labour.brought(*count);
         }
         self.go_on(blocks, log, device)
     }

@@ -11,7 +11,7 @@
 //! - `group_commit`: what one group of records holds, and all that waits for one: the `queue`, `writes` and `works` that are
 //!   not over, `barrier`, `facts` with `notes`;
 //! - `destage` with `writing`, `heal` and `page_map`: cycles that bring journalled content to its final place, and note which page is where;
-//! - `pace`: how much new content may come while much of the old is not home;
+//! - `pace`: how much new content may come while much of the old is not home; `labour`: how long the disk works for a block;
 //! - `read` with `pass`: reads that are not answered;
 //! - `running`: the router, with `commands` (from a command to stable storage) and `apply` (what makes content committed).
 //!
@@ -46,6 +46,7 @@ mod heal;
 mod inventory;
 pub mod io;
 mod journal;
+mod labour;
 mod layers;
 mod machine;
 mod metadata;
@@ -80,7 +81,9 @@ pub use config::{Limits, MapUse, StoreConfig, SumCheck};
 pub use event::{StoreEffect, StoreEvent};
 pub use fsck::{Finding, FsckOptions, FsckReport, Outcome, Owner, Sectors, State, What, fsck};
 pub use io::{Io, IoDone, IoFault, IoKind, IoToken};
+pub use labour::Labour;
 pub use machine::Store;
 pub use open_error::OpenError;
+pub use pace::{Bound, Pace, Room};
 pub use stats::{DestageStats, DiskStats, JournalStats, PageStats, ReadStats, Space, Stats};
 pub use superblock::{FormatError, FormatOptions, format, journal_bytes_default};

@@ -12,6 +12,8 @@
 //! is so, nothing is held back ([`Room::of`]). So nobody waits for ever.
 //!
 //! Whoever has the store keeps the content that waits ([`Reply::Room`]): a write that has begun does not wait here.
+//!
+//! [`Pace`], [`Room`] and [`Bound`] know nothing of this store: the simulator's modelled disks go by them, too.
 
 use crate::blocks::Blocks;
 use crate::config::Limits;
@@ -27,32 +29,35 @@ const RECORD_SHARE: u64 = 2;
 /// Less than so much is told when all of what was told before is used up, and more when there is so much more.
 const TOLD_AT: u64 = 16 * BLOCK_U64;
 
-/// What the store has told of its room.
+/// What a disk has told of its room.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     /// Of what was told, what did not come yet; [`u64::MAX`] as long as nothing is held back.
     left: u64,
 }
 
-impl Pace {
-    pub(crate) fn new() -> Pace {
+impl Default for Pace {
+    /// Nothing is held back.
+    fn default() -> Pace {
         Pace { left: u64::MAX }
     }
+}
 
+impl Pace {
     /// Content of so many bytes came.
-    pub(crate) fn take(&mut self, bytes: usize) {
+    pub fn take(&mut self, bytes: usize) {
         if self.left != u64::MAX {
             self.left = self.left.saturating_sub(bytes as u64);
         }
     }
 
     /// Whether nothing is left of what was told: somebody may wait.
-    pub(crate) fn is_used_up(&self) -> bool {
+    pub fn is_used_up(&self) -> bool {
         self.left == 0
     }
 
     /// What is to be told now, if anything.
-    pub(crate) fn tell(&mut self, room: Room) -> Option<Reply> {
+    pub fn tell(&mut self, room: Room) -> Option<Reply> {
         let bytes = match room {
             Room::Plenty => u64::MAX,
             // Nothing is held back, and need not be.
@@ -75,7 +80,7 @@ impl Pace {
 
 /// How much new content may come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Room {
+pub enum Room {
     /// So little is away that nothing need be held back, whatever was before.
     Plenty,
     /// So much; not so little that content begins to be held back for it.
@@ -85,57 +90,67 @@ pub(crate) enum Room {
 }
 
 impl Room {
+    /// Within these bounds together.
+    pub fn within(bounds: &[Bound]) -> Room {
+        let left = bounds.iter().map(Bound::left).min().unwrap_or(u64::MAX);
+        match bounds.iter().map(Bound::used_parts).max().unwrap_or(0) {
+            0 => Room::Plenty,
+            1 => Room::Enough(left),
+            _ => Room::Scarce(left),
+        }
+    }
+
     /// With so much content a cycle begins: before any is held back.
     pub(crate) fn cycle_bytes(limits: &Limits) -> usize {
-        Bound::most_of(limits.backlog_bytes as u64) as usize / 4 * 3
+        share_of(limits.backlog_bytes as u64) as usize / 4 * 3
     }
 
     /// Of this store now.
     pub(crate) fn of(limits: &Limits, blocks: &Blocks, log: &Log, destage: &Destage) -> Room {
         let home = destage.home(blocks, log);
-        let bound = |all, used: u64, home, undecided| Bound {
-            all,
-            away: used.saturating_sub(home) + u64::min(undecided, Bound::most_of(all) / 2),
-        };
         let (content, undecided) = (blocks.layers.journalled_bytes() as u64, log.live_cost() as u64);
-        let memory = bound(limits.backlog_bytes as u64, content, home.content, undecided);
-        // What is undecided is in the journal already.
-        let journal = bound(log.journal().capacity(), log.journal().used(), home.journal, 0);
-        let left = memory.left().min(journal.left() / RECORD_SHARE);
         if content == 0 && destage.is_idle() && !destage.frees_journal(log) {
             // No cycle would make more.
             return Room::Plenty;
         }
-        match (memory.used_parts().max(journal.used_parts()), left) {
-            (0, _) => Room::Plenty,
-            (1, left) => Room::Enough(left),
-            (_, left) => Room::Scarce(left),
-        }
+        let memory = Bound::new(
+            share_of(limits.backlog_bytes as u64),
+            content.saturating_sub(home.content),
+            undecided,
+        );
+        // What is undecided is in the journal already.
+        let journal = log.journal();
+        let away = journal.used().saturating_sub(home.journal);
+        let journal = Bound::new(share_of(journal.capacity()) / RECORD_SHARE, away.div_ceil(RECORD_SHARE), 0);
+        Room::within(&[memory, journal])
     }
 }
 
-/// Something that cycles free.
-struct Bound {
-    all: u64,
+/// Of a bound that is freed a cycle at a time, how much may be away.
+fn share_of(all: u64) -> u64 {
+    all / 8 * AWAY_SHARE
+}
+
+/// Something that is freed as content comes home.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    most: u64,
     away: u64,
 }
 
 impl Bound {
-    fn most(&self) -> u64 {
-        Bound::most_of(self.all)
-    }
-
-    fn most_of(all: u64) -> u64 {
-        all / 8 * AWAY_SHARE
+    /// Bytes of content, of which `most` may be away, `away` are, and so many are not decided.
+    pub fn new(most: u64, away: u64, undecided: u64) -> Bound {
+        Bound { most, away: away + undecided.min(most / 2) }
     }
 
     fn left(&self) -> u64 {
-        self.most().saturating_sub(self.away)
+        self.most.saturating_sub(self.away)
     }
 
     /// In thirds of what may be away.
     fn used_parts(&self) -> u64 {
-        self.away * 3 / self.most().max(1)
+        self.away * 3 / self.most.max(1)
     }
 }
 
@@ -154,7 +169,7 @@ mod tests {
 
     #[test]
     fn content_is_held_back_late_and_let_in_as_it_goes_home() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         let told = |pace: &mut Pace, room| match pace.tell(room) {
             Some(Reply::Room { bytes }) => Some(bytes),
             _ => None,
@@ -175,8 +190,22 @@ mod tests {
 
     #[test]
     fn what_is_away_is_counted_in_thirds_of_its_share() {
-        let used = |away| Bound { all: 800, away }.used_parts();
-        assert_eq!((used(0), used(99), used(100), used(199), used(200), used(900)), (0, 0, 1, 1, 2, 9));
-        assert_eq!((Bound { all: 800, away: 120 }.left(), Bound { all: 800, away: 301 }.left()), (180, 0));
+        let room = |away| Room::within(&[Bound::new(300, away, 0)]);
+        assert_eq!([0, 99].map(room), [Room::Plenty; 2]);
+        assert_eq!([100, 199].map(room), [Room::Enough(200), Room::Enough(101)]);
+        assert_eq!([200, 299, 301].map(room), [Room::Scarce(100), Room::Scarce(1), Room::Scarce(0)]);
+        let fuller = Bound::new(30, 29, 0);
+        assert_eq!(
+            Room::within(&[Bound::new(300, 0, 0), fuller]),
+            Room::Scarce(1),
+            "the fuller bound counts"
+        );
+    }
+
+    #[test]
+    fn what_is_not_decided_holds_back_half_of_the_share_at_most() {
+        let room = |undecided| Room::within(&[Bound::new(300, 60, undecided)]);
+        assert_eq!([30, 140].map(room), [Room::Plenty, Room::Scarce(100)]);
+        assert_eq!(room(u64::MAX), Room::Scarce(90));
     }
 }

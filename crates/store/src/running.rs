@@ -52,7 +52,7 @@ impl Running {
             log: Log::new(limits, journal),
             destage: Destage::new(limits, map),
             reads: Reads::new(limits.reads_max, config.sum_check),
-            pace: Pace::new(),
+            pace: Pace::default(),
             pages_read: 0,
             is_mapped: false,
         }

@@ -5,6 +5,10 @@
 //! when it is applied; a block lies where its address says, so that nothing has to be looked up; a read of blocks that are
 //! not in the cache is one access of the device. Where it writes through, a write goes to the device before it is acknowledged, and the
 //! non-volatile memory has what was there until the write is decided. What is left out: the journal and its format, checksums, space.
+//!
+//! Overload is as at the real store: once much of the memory waits for the device, the shelf tells how much more content may come
+//! ([`store::Pace`]), and how long the device takes for a block ([`store::Labour`]). A write that comes all the same waits in the shelf until the memory
+//! has room for it.
 
 pub(crate) mod cache;
 mod contents;
@@ -18,13 +22,19 @@ use node::Backing;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use store::{Io, IoDone, IoFault, IoKind, IoToken, Space, Stats, StoreEffect, StoreEvent};
+use store::{
+    Bound, Io, IoDone, IoFault, IoKind, IoToken, Labour, Pace, Room, Space, Stats, StoreEffect, StoreEvent,
+};
 use wire::disk::{Blocks, Command, Contested, Reply, Staged, StoreError, Token};
 use wire::{Change, Span};
 
 /// How full a disk is that has all of its volumes: too full for another one (85%), and not too full to return to a group (90%;
 /// [`proto::directory`]).
 const FULL_PERCENT: u64 = 88;
+
+/// Of the non-volatile memory, how much content may be away from the device: so many in eight parts. A store lets half as much be away when a cycle
+/// begins, since a cycle frees all at its end; here each block that is written frees its place. What is left is for who brings more than was told.
+const AWAY_SHARE: u64 = 6;
 
 /// How a disk is assumed to be.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +87,12 @@ pub(crate) struct Shelf {
     is_open: bool,
     cache: Lru,
     nvram_bytes: u64,
+    /// Of these, those of writes that are not decided.
+    undecided_bytes: u64,
+    pace: Pace,
+    labour: Labour,
+    /// Writes whose content is on its way to the device, and the parity that is read for that.
+    destaging: u64,
     /// Writes that found no room in the non-volatile memory.
     blocked: VecDeque<(Token, Staged, Payload)>,
     under_way: HashMap<IoToken, Purpose>,
@@ -110,6 +126,10 @@ impl Shelf {
             keeper,
             is_open: false,
             nvram_bytes,
+            undecided_bytes: nvram_bytes,
+            pace: Pace::default(),
+            labour: Labour::default(),
+            destaging: 0,
             blocked: VecDeque::new(),
             under_way: HashMap::default(),
             last_token: IoToken::default(),
@@ -131,11 +151,15 @@ impl Shelf {
 
     fn on_command(&mut self, command: Command, fx: &mut Vec<StoreEffect>) {
         match command {
-            Command::Stage { token, staged, payload, .. } => self.on_stage(token, staged, payload, fx),
+            Command::Stage { token, staged, payload, .. } => {
+                self.pace.take(payload.len());
+                self.on_stage(token, staged, payload, fx);
+            }
             Command::Apply { stamp } => self.on_apply(stamp, fx),
             Command::Drop { stamp } => {
                 let Some((staged, payload)) = self.kept.borrow_mut().take_staged(stamp) else { return };
                 let bytes = self.config.bytes(&payload);
+                self.undecided_bytes -= bytes;
                 match self.config.writes_through {
                     // What was there goes back to its place.
                     true => self.destage(staged.write.span, bytes, fx),
@@ -145,6 +169,7 @@ impl Shelf {
             Command::Mend { token, span, width, stamps, payload } => {
                 // No device of this world loses what it holds, so that nothing can be lost for good.
                 assert!(!payload.is_empty(), "a shelf has no unreadable blocks");
+                self.pace.take(payload.len());
                 self.kept.borrow_mut().put(span, &stamps, usize::from(width), &payload);
                 if self.config.writes_through {
                     return self.write(Purpose::Through(token, span), span, fx);
@@ -198,7 +223,8 @@ impl Shelf {
 
     /// Puts a write into the memory, which has room for it.
     fn take(&mut self, token: Token, staged: Staged, payload: Payload, fx: &mut Vec<StoreEffect>) {
-        self.nvram_bytes += self.config.bytes(&payload);
+        let bytes = self.config.bytes(&payload);
+        (self.nvram_bytes, self.undecided_bytes) = (self.nvram_bytes + bytes, self.undecided_bytes + bytes);
         let (span, is_delta) = (staged.write.span, matches!(staged.change, Change::Xor { .. }));
         let is_zero = matches!(staged.change, Change::Zero);
         self.kept.borrow_mut().stage(staged, payload);
@@ -228,6 +254,7 @@ impl Shelf {
     fn on_apply(&mut self, stamp: Stamp, fx: &mut Vec<StoreEffect>) {
         let Some((staged, payload)) = self.kept.borrow_mut().take_staged(stamp) else { return };
         let (span, bytes) = (staged.write.span, self.config.bytes(&payload));
+        self.undecided_bytes -= bytes;
         let has_base = !matches!(staged.change, Change::Xor { .. }) || self.is_cached(span);
         self.kept.borrow_mut().apply(&staged, &payload);
         self.touch(span);
@@ -238,10 +265,12 @@ impl Shelf {
             return self.destage(span, bytes, fx);
         }
         let kind = self.read_of(span, None);
+        self.destaging += 1;
         self.ask(Purpose::Parity(span, bytes), kind, fx);
     }
 
     fn destage(&mut self, span: Span, bytes: u64, fx: &mut Vec<StoreEffect>) {
+        self.destaging += 1;
         self.write(Purpose::Destage(span, bytes), span, fx);
     }
 
@@ -321,7 +350,10 @@ impl Shelf {
                 fx.push(self.blocks(token, span, width, true));
             }
             (Purpose::Verify(token, span, width), _) => fx.push(self.blocks(token, span, width, false)),
-            (Purpose::Parity(span, bytes), _) => self.destage(span, bytes, fx),
+            (Purpose::Parity(span, bytes), _) => {
+                self.destaging -= 1;
+                self.destage(span, bytes, fx);
+            }
             (Purpose::ParityThrough(token, span), _) => self.write(Purpose::Through(token, span), span, fx),
             (Purpose::Through(token, span), _) => {
                 self.touch(span);
@@ -329,12 +361,34 @@ impl Shelf {
             }
             (Purpose::Destage(span, bytes), _) => {
                 self.stats.destage.blocks += u64::from(span.count);
+                self.destaging -= 1;
+                self.labour.brought(u64::from(span.count));
                 if self.keeper.as_ref().is_some_and(|keeper| !keeper.keeps(span)) {
                     self.forget(span);
                 }
                 self.free(bytes, fx);
             }
         }
+    }
+}
+
+impl Shelf {
+    /// Tells how much new content may come, where that is bounded, and how long the device takes for a block.
+    fn tell(&mut self, now: Time, fx: &mut Vec<StoreEffect>) {
+        self.labour.note(now, self.destaging > 0);
+        let told = [self.pace.tell(self.room()), self.labour.tell(now, false)];
+        fx.extend(told.into_iter().flatten().map(StoreEffect::Reply));
+    }
+
+    fn room(&self) -> Room {
+        let away = self.nvram_bytes - self.undecided_bytes;
+        // Where it writes through, each write waits for the device itself, and nothing piles up.
+        if away == 0 || self.config.writes_through {
+            return Room::Plenty;
+        }
+        let most = self.config.nvram_bytes / 8 * AWAY_SHARE;
+        let bytes = [most, away, self.undecided_bytes].map(|bytes| self.config.grain.in_protocol(bytes));
+        Room::within(&[Bound::new(bytes[0], bytes[1], bytes[2])])
     }
 }
 
@@ -353,11 +407,12 @@ impl Machine for Shelf {
         }
     }
 
-    fn settle(&mut self, _now: Time, fx: &mut Vec<StoreEffect>) {
+    fn settle(&mut self, now: Time, fx: &mut Vec<StoreEffect>) {
         if !self.is_open {
             self.is_open = true;
             fx.push(StoreEffect::Opened(Ok(Box::new(self.kept.borrow().recovered()))));
         }
+        self.tell(now, fx);
     }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<StoreEffect>) {
@@ -370,6 +425,7 @@ impl Machine for Shelf {
 
     fn check(&self, _depth: Depth) {
         assert!(self.blocked.is_empty() || self.nvram_bytes > 0, "who waits for room waits for something");
+        assert!(self.undecided_bytes <= self.nvram_bytes, "what is not decided is in the memory");
     }
 }
 
