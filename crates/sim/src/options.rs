@@ -318,6 +318,8 @@ pub(crate) struct Bounds {
     pub(crate) held_at_once: usize,
     /// For so long at least a gateway has its number.
     pub(crate) shortest_loan: Duration,
+    /// For how long a brick that was left out for being slow must be well again, at least and at most.
+    pub(crate) slow_hold_ns: (u64, u64),
 }
 
 impl Bounds {
@@ -327,6 +329,7 @@ impl Bounds {
         past: Past::NONE,
         held_at_once: BrickConfig::HELD_AT_ONCE,
         shortest_loan: DirectoryConfig::SHORTEST_LOAN,
+        slow_hold_ns: DirectoryConfig::SLOW_HOLD_NS,
     };
 }
 
@@ -596,7 +599,9 @@ fn draw_bounds(seed: u64) -> Bounds {
     let mut of_loans = Draw::new(seed ^ 0x6c6f_616e);
     let shortest_loan = *of_loans.pick(&[Duration::from_secs(4), DirectoryConfig::SHORTEST_LOAN]);
     let lent = *of_loans.pick(&[0, 500]);
-    let bounds = Bounds { page_bytes, past: Past::NONE, held_at_once, shortest_loan };
+    // A run is short: who was slow must be able to return within it, and more than once.
+    let slow_hold_ns = (2 * SECOND, 8 * SECOND);
+    let bounds = Bounds { page_bytes, past: Past::NONE, held_at_once, shortest_loan, slow_hold_ns };
     if draw.percent(25) {
         return bounds;
     }

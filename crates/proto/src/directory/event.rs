@@ -78,7 +78,7 @@ impl Default for DirectoryConfig {
             drift_ppm: 10_000,
             domains: vec!["rack".to_owned(), "host".to_owned()],
             care: Care::default(),
-            slow_hold_ns: (10_000_000_000, 600_000_000_000),
+            slow_hold_ns: DirectoryConfig::SLOW_HOLD_NS,
             index: IndexConfig::default(),
             first_time: ClusterTime::FIRST,
             page_bytes: DirectoryConfig::PAGE_BYTES,
@@ -91,6 +91,8 @@ impl Default for DirectoryConfig {
 impl DirectoryConfig {
     /// A quarter of the longest message: the last change of a page may be a large family.
     pub const PAGE_BYTES: usize = 1 << 20;
+    /// A brick that was left out for being slow must be well again for so long the first time, and at most.
+    pub const SLOW_HOLD_NS: (u64, u64) = (10_000_000_000, 600_000_000_000);
     /// Usually a loan of a number is not shorter.
     pub const SHORTEST_LOAN: Duration = Duration::from_secs(600);
 }

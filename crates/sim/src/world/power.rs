@@ -7,7 +7,6 @@ use super::role::Role;
 use super::{Kind, World};
 use crate::objects::named::HOLD_NS;
 use crate::options::Bounds;
-use crate::units::SECOND;
 use base::{BrickId, ClientId, ClusterId, GatewayId, Machine, NodeId, Time};
 use core::time::Duration;
 use model::{Clock, PowerCut};
@@ -204,11 +203,9 @@ impl World {
     }
 
     fn open_directory(&mut self, now: Time) -> Option<Role> {
-        // A run is short: who was slow must be able to return within it, and more than once.
-        let slow_hold_ns = (2 * SECOND, 8 * SECOND);
         let first_time = self.shape.clocks.first_time();
         let index = IndexConfig { shards: 3, drawn: 0x0b1ec, hold: Duration::from_nanos(HOLD_NS) };
-        let Bounds { page_bytes, shortest_loan, .. } = self.shape.bounds;
+        let Bounds { page_bytes, shortest_loan, slow_hold_ns, .. } = self.shape.bounds;
         let config = DirectoryConfig {
             slow_hold_ns,
             index,
