@@ -68,6 +68,10 @@ pub enum Plant {
     LooksLate,
     /// The index takes any brick's word of where fragments are.
     AmendsUnasked,
+    /// Content goes to a disk whether or not there is room.
+    DoorStandsOpen,
+    /// Once content is held back, none goes to the disk before the disk takes all that comes.
+    DoorOpensLate,
 }
 
 /// The rules with this broken.
@@ -105,6 +109,8 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::KeepsCalledOff) => &KeepsCalledOff,
         Some(Plant::LooksLate) => &LooksLate,
         Some(Plant::AmendsUnasked) => &AmendsUnasked,
+        Some(Plant::DoorStandsOpen) => &DoorStandsOpen,
+        Some(Plant::DoorOpensLate) => &DoorOpensLate,
     }
 }
 
@@ -374,6 +380,24 @@ struct AmendsUnasked;
 impl Rules for AmendsUnasked {
     fn amends(&self, _follows: bool) -> bool {
         true
+    }
+}
+
+#[derive(Debug)]
+struct DoorStandsOpen;
+
+impl Rules for DoorStandsOpen {
+    fn room(&self, _told: u64) -> u64 {
+        u64::MAX
+    }
+}
+
+#[derive(Debug)]
+struct DoorOpensLate;
+
+impl Rules for DoorOpensLate {
+    fn room(&self, told: u64) -> u64 {
+        if told == u64::MAX { told } else { 0 }
     }
 }
 

@@ -63,6 +63,11 @@ pub trait Rules: Debug + Sync {
         is_free
     }
 
+    /// How much content may come to a disk, by what the disk has told and what is on its way there; [`u64::MAX`] if all may.
+    fn room(&self, told: u64) -> u64 {
+        told
+    }
+
     /// What a member answers a write, by what the stamps that are there say of it.
     fn verdict(&self, by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
         by_stamps

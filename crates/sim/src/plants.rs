@@ -85,6 +85,9 @@ mod planted {
             "trusts_fragments" => Plant::TrustsFragments,
             "keeps_called_off" => Plant::KeepsCalledOff,
             "looks_late" => Plant::LooksLate,
+            // Found by runs of the timed world, whose disks are slow, and not by the torture.
+            "door_stands_open" => Plant::DoorStandsOpen,
+            "door_opens_late" => Plant::DoorOpensLate,
             _ => return None,
         })
     }

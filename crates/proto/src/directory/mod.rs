@@ -80,7 +80,10 @@ use slow::Slow;
 use store::{After, Asker};
 use views::Views;
 use waiting::Waiting;
-use wire::{AdminError, AdminRequest, GroupView, IndexError, IndexRequest, JournalReport, Message};
+use wire::{
+    AdminError, AdminRequest, ClusterStatus, GroupView, IndexError, IndexRequest, JournalReport, Message,
+    StatusPart,
+};
 
 /// The machine: it passes events to its parts, and looks after them at each tick.
 pub struct Directory {
@@ -137,6 +140,11 @@ impl Directory {
     pub fn group_counts(&self) -> [usize; 3] {
         let groups = &self.desk.cluster.records.groups;
         [groups.len(), groups.index().count_of_incomplete(), groups.index().joining().count()]
+    }
+
+    /// What it answers an operator who asks for its status.
+    pub fn status(&self, now: Time, part: StatusPart) -> ClusterStatus {
+        self.desk.cluster_status(now, part)
     }
 
     /// How many bricks are left out for being slow, or are to be.

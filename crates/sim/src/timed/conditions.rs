@@ -59,6 +59,8 @@ pub struct Conditions {
     /// Requests that are outstanding at a time where they come whatever became of those before: further ones wait until one is
     /// answered, and their time counts from when they came. Any number when absent.
     pub outstanding_max: Option<u32>,
+    /// The bug that is planted on purpose; see [`crate::plants`].
+    pub plant: Option<String>,
     /// Whether all checkers watch: each message and step, and in the end what clients wrote and read, by what the protocol promises.
     pub is_judged: bool,
     /// Whether a record of each request is kept.

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `grain` (what a block is), `hardware` (what the cluster is
 //! built of), `background` (who else uses its disks), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load`, `requests`, `record` and `routes` (what is asked of it, and what became of it), `packets` (what is counted of what machines
-//! say), `conditions` (what happens to it, and what checkers and clients see), this file; [`objects`] (one client that puts and gets large objects, in
+//! say), `conditions` (what happens to it, and what checkers and clients see), [`standings`] (what its directory says of bricks), this file; [`objects`] (one client that puts and gets large objects, in
 //! the place of a load).
 
 mod background;
@@ -28,6 +28,7 @@ mod routes;
 mod scattered;
 pub mod sharing;
 pub(crate) mod source;
+pub mod standings;
 pub mod threads;
 pub mod workload;
 
@@ -47,6 +48,7 @@ pub use cluster::{
     Through, WriteRelease,
 };
 pub use conditions::{Conditions, Incident, Victim, Window};
+use core::time::Duration;
 pub(crate) use crossed::Class;
 pub use crossed::{Crossed, Crossings};
 pub(crate) use grain::Grain;
@@ -71,11 +73,12 @@ use routes::Routes;
 pub use routes::Spread;
 pub use sharing::{Served, Sharing, VolumeSpec};
 pub use source::Arriving;
+pub use standings::Standings;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use thiserror::Error;
 pub use threads::Threads;
-use wire::ReadPolicy;
+use wire::{ReadPolicy, StatusPart};
 pub use workload::{Arrival, Arrivals, Asks, Drawn, Length, Locality, Mix, Sizes, Workload};
 
 /// Bytes of the disk in a stripe unit.
@@ -117,6 +120,8 @@ pub struct Lived {
     pub lost: u64,
     /// What a checker found, if any watched.
     pub violation: Option<Violation>,
+    /// What the directory said of bricks, ten times a second.
+    pub standings: Standings,
     /// What processors did while it was measured, where they take time.
     pub worked: Worked,
     /// What crossed the machines' memories, where that is counted.
@@ -297,7 +302,13 @@ struct Timed {
     /// What had been done when the measuring began.
     before: Done,
     events: u64,
+    standings: Standings,
 }
+
+/// How often it is looked at how bricks stand.
+const LOOK_NS: u64 = 100 * MS;
+/// Bricks of which that is told at the most.
+const LOOK_MAX: u32 = 1000;
 
 /// What was done by some moment.
 #[derive(Default)]
@@ -381,8 +392,10 @@ impl Timed {
         let sectors = placed.plans.iter().map(|(layout, _)| sectors_of(*layout)).min().unwrap_or(0);
         let (turns, shares) =
             sharing.map_or_else(Default::default, |sharing| (sharing.turns, sharing.shares.clone()));
-        let shape = Shape { turns, shares, ..shape(volumes.clone(), hardware) };
+        let plant = conditions.plant.clone();
+        let shape = Shape { turns, shares, plant, ..shape(volumes.clone(), hardware) };
         let mut world = World::new(seed, shape, Trace::new(None));
+        world.plant_all();
         let draw = source::draws(seed);
         let release = write_release(cluster, &workload);
         let message_bytes = cluster.network.message_bytes;
@@ -414,6 +427,7 @@ impl Timed {
             policy: (policy, set),
             before: Done::default(),
             events: 0,
+            standings: Standings::default(),
         }
     }
 
@@ -429,18 +443,23 @@ impl Timed {
         let now = Time(self.world.time.now_ns());
         self.schedule(now, conditions);
         self.world.nodes.iter().for_each(|node| node.begin_speeds(now.0));
+        let began = now;
         let events = self.load().begin(now, conditions);
         events.into_iter().for_each(|(at, what)| self.world.time.at(at.0, Event::Load(what)));
         self.before = self.done();
         if conditions.counts_crossings.is_some() {
             self.count();
         }
-        let mut count_at = None;
+        let (mut count_at, mut look_at) = (None, now);
         while !self.load().is_over() && self.world.judges.are_content() {
             let Some(event) = self.world.next_event() else { break };
             self.events += 1;
             self.world.on_event(event);
             let now = Time(self.world.time.now_ns());
+            if now >= look_at {
+                look_at = Time(now.0 + LOOK_NS);
+                self.look_at_bricks(now.since(began));
+            }
             if let Some(why) = self.load().stalled(now) {
                 return Err(TimedError::Failed(why));
             }
@@ -461,6 +480,8 @@ impl Timed {
         self.world.judge(verdict);
         let (windows, violation) = (self.load().windows(), self.world.judges.take_violation());
         let now = Time(self.world.time.now_ns());
+        self.look_at_bricks(now.since(began));
+        let standings = core::mem::take(&mut self.standings);
         let (served, lost) = (self.load().served(now), self.load().lost());
         let worked = self.worked().since(&self.before.worked);
         let done = self.done();
@@ -477,9 +498,18 @@ impl Timed {
             served,
             lost,
             violation,
+            standings,
             worked,
             crossings,
         })
+    }
+
+    /// Sees what the directory says of bricks, as if an operator had asked: nobody in the world notices.
+    fn look_at_bricks(&mut self, after: Duration) {
+        let node = self.world.nodes.slot(NodeId::Directory).map(|node| &self.world.nodes[node]);
+        let Some((node, directory)) = node.and_then(|node| Some((node, node.directory()?))) else { return };
+        let now = node.local(self.world.time.now_ns());
+        self.standings.look(after, &directory.status(now, StatusPart::Summary { most: LOOK_MAX }));
     }
 
     /// Counts what crosses memories from now on.

@@ -254,6 +254,7 @@ impl World {
             let shelves = self.nodes[node].shelves();
             let backings = shelves.iter().map(|shelf| Box::new(shelf.open()) as Box<dyn Backing>).collect();
             let mut brick = BrickNode::over(config, backings);
+            self.plant_brick(&mut brick);
             let heads: Vec<_> = shelves.iter().filter_map(|shelf| shelf.heads(now)).collect();
             brick.step(now, node::Event::Heads(heads), &mut fx);
             return Role::Brick(Box::new(brick), fx);

@@ -9,6 +9,7 @@ mod hosts;
 mod linearizable;
 mod measured;
 mod objects;
+mod overload;
 mod replay;
 mod scenarios;
 mod seeds;

@@ -446,7 +446,7 @@ impl Participant {
 
     /// A request comes: it begins, or waits for its turn.
     fn arrive(&mut self, cx: &mut Context<'_>, mut arrival: Arrival) {
-        self.look_at_room();
+        self.look_at_room(cx);
         if self.seat.is_timed(arrival.service().stream)
             && let Some(stay) = arrival.stay_mut()
         {
@@ -482,9 +482,10 @@ impl Participant {
     }
 
     /// There is room for what the disk takes, but for what is on its way there.
-    fn look_at_room(&mut self) {
+    fn look_at_room(&mut self, cx: &Context<'_>) {
         let on_its_way = (self.writes.undecided().checking_bytes() + self.disk.repairing_bytes()) as u64;
-        self.seat.set_room(self.disk.room().map_or(u64::MAX, |room| room.saturating_sub(on_its_way)));
+        let told = self.disk.room().map_or(u64::MAX, |room| room.saturating_sub(on_its_way));
+        self.seat.set_room(cx.groups.rules().room(told));
     }
 
     /// Whether a request has to wait for its turn. A prepare that was here before had its turn: whoever asks for it again waits for
@@ -523,7 +524,7 @@ impl Participant {
 
     /// What has its turn begins. After each step, since any may have made a place free.
     pub fn take_turns(&mut self, cx: &mut Context<'_>) {
-        self.look_at_room();
+        self.look_at_room(cx);
         while let Some(arrival) = self.seat.next(cx.now, self.at_disk()) {
             self.begin(cx, arrival);
         }
