@@ -8,9 +8,7 @@ use crate::killing::{self, FIGURES, Killed, Killing, NOTE};
 use crate::parameters::Parameters;
 use crate::plot::Chart;
 use crate::system::{Load, System};
-use model::drive::{DriveModel, find};
 use sim::timed::{Arrivals, BrickSpec, Cluster, Conditions, Length, Locality, Mix, Scheme, Sizes};
-use std::sync::Arc;
 
 pub(super) struct Kill;
 
@@ -73,13 +71,10 @@ impl Experiment for Kill {
 }
 
 fn killing(parameters: &Parameters, scale: Scale, policy: &str) -> Killing {
-    let id = parameters.text("drive");
-    let entry = find(id).unwrap_or_else(|| panic!("the parameter file names an unknown drive {id}"));
-    let drive = Arc::new(DriveModel::parse(id, entry.text).unwrap_or_else(|error| panic!("{error}")));
     let policy = policy.parse().unwrap_or_else(|error| panic!("{error}"));
-    let mut cluster = Cluster::uniform(BrickSpec::new(drive), 3, 3, Scheme::Policy(policy));
-    let one_way_ns = (parameters.number("network_one_way_us") * 1e3) as u64;
-    (cluster.network.one_way_ns, cluster.network.client_one_way_ns) = (one_way_ns, one_way_ns);
+    let brick = BrickSpec::new(super::drive(parameters, "drive"));
+    let mut cluster = Cluster::uniform(brick, 3, 3, Scheme::Policy(policy));
+    cluster.network = super::network(parameters);
     let locality = Locality::Hot { share: 1.0, space: parameters.number("touched_share") };
     let mix = Mix { reads: parameters.number("read_share"), sizes: Sizes::Blocks(1), locality };
     // A quick run asks for less.
