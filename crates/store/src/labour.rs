@@ -47,3 +47,38 @@ impl Labour {
         Some(told)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_told_at_the_end_of_a_round_and_of_enough() {
+        let mut labour = Labour::default();
+        let ms = |ms: u64| Time(ms * 1_000_000);
+        let told = |labour: &mut Labour, at, is_over| match labour.tell(ms(at), is_over) {
+            Some(Reply::Home { blocks, took_ns }) => Some((blocks, took_ns / 1_000_000)),
+            _ => None,
+        };
+        labour.note(ms(0), true);
+        assert_eq!(told(&mut labour, 50, true), None, "no block has come home");
+        labour.brought(10);
+        labour.note(ms(100), false);
+        labour.note(ms(300), true);
+        labour.note(ms(350), true);
+        assert_eq!(told(&mut labour, 400, false), None);
+        assert_eq!(told(&mut labour, 400, true), Some((10, 200)), "no work was done for 200 ms");
+        labour.brought(1);
+        assert_eq!(told(&mut labour, 1399, false), None);
+        assert_eq!(
+            told(&mut labour, 1400, false),
+            Some((1, 1000)),
+            "the disk goes on from where that was told"
+        );
+        labour.brought(TOLD_BLOCKS);
+        assert_eq!(told(&mut labour, 1500, false), Some((TOLD_BLOCKS, 100)));
+        labour.brought(1);
+        labour.note(ms(1600), false);
+        assert_eq!(told(&mut labour, 9000, true), Some((1, 100)));
+    }
+}
