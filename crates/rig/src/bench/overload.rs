@@ -1,4 +1,5 @@
-//! `cargo xtask bench overload`: more writes than the disks take, and what becomes of the bricks.
+//! `cargo xtask bench overload`: more writes than the disks take, and what becomes of the bricks. `brickwork lab run world.overload` is the same in
+//! simulation.
 //!
 //! Reading order: [`verb`] (what is run), [`Case`] (a cluster and its load), [`Load`] (two clients that keep so many requests under way), [`Watch`]
 //! (what the directory says of bricks meanwhile), [`Found`] (what is told). Real daemons; disks are files, or modelled drives behind files.
@@ -12,13 +13,14 @@ use rig::cluster::{Cluster, Emulation, Spec};
 use rig::nbd::Nbd;
 use rig::noise::Noise;
 use serde_json::{Value, json};
+use sim::timed::Standings;
+use sim::timed::standings::Change;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use wire::directory::BrickEntry;
 use wire::{AdminReply, AdminRequest, ClusterStatus, StatusPart};
 
 /// Requests under way at once the load: all clients together. Modelled drives are saturated by fewer.
@@ -210,7 +212,7 @@ impl Case {
             }
             Some(away) => Some(self.lose(away, &mut cluster, &mut load, &mut watch)?),
         };
-        let at_end = watch.unwell;
+        let at_end = watch.standings.lacks_redundancy;
         let span = load.stop();
         let samples = load.finish()?;
         let redundant = cluster.wait_until_redundant(REDUNDANT_WITHIN)?;
@@ -237,7 +239,7 @@ impl Case {
         let begun = Instant::now();
         loop {
             watch.look(cluster, load.began)?;
-            if watch.bricks.values().all(String::is_empty) {
+            if watch.standings.all_serve() {
                 return Ok(begun.elapsed());
             }
             ensure!(begun.elapsed() < REDUNDANT_WITHIN, "it was not redundant within {REDUNDANT_WITHIN:?}");
@@ -340,14 +342,8 @@ fn write(
 #[derive(Default)]
 struct Watch {
     /// By id, counted from 1.
-    numbers: BTreeMap<String, usize>,
-    bricks: BTreeMap<BrickId, String>,
-    /// What changed, and when.
-    changes: Vec<(Duration, String)>,
-    /// Bricks that ever were left out of a group.
-    left: u32,
-    /// Whether a volume lacks redundancy, as of the last look.
-    unwell: bool,
+    numbers: BTreeMap<BrickId, usize>,
+    standings: Standings,
 }
 
 impl Watch {
@@ -362,42 +358,26 @@ impl Watch {
 
     fn look(&mut self, cluster: &Cluster, began: Instant) -> Result<()> {
         let status = summary(cluster)?;
-        self.unwell = status.counts.unwrap_or_default().unwell_volumes > 0;
         if self.numbers.is_empty() {
             for number in 1..=status.bricks.len() {
-                self.numbers.insert(cluster.brick_id(number)?, number);
+                let id = cluster.brick_id(number)?;
+                let brick = status.bricks.iter().find(|brick| brick.id.0.to_string() == id);
+                self.numbers.extend(brick.map(|brick| (brick.id, number)));
             }
         }
-        for brick in &status.bricks {
-            let (now, number) = (standing(brick), self.numbers.get(&brick.id.0.to_string()).copied());
-            let before = self.bricks.insert(brick.id, now.clone());
-            if before.as_ref().map_or(!now.is_empty(), |before| *before != now) {
-                let left_out = |standing: &str| standing.contains("left out");
-                self.left += u32::from(left_out(&now) && !before.is_some_and(|before| left_out(&before)));
-                let now = if now.is_empty() { "well".to_owned() } else { now };
-                self.changes.push((began.elapsed(), format!("brick {}: {now}", number.unwrap_or(0))));
-            }
-        }
+        self.standings.look(began.elapsed(), &status);
         Ok(())
     }
-}
 
-/// What of a brick is to be told.
-fn standing(brick: &BrickEntry) -> String {
-    let mut words = Vec::new();
-    if !brick.alive {
-        words.push("silent".to_owned());
+    /// What changed, and when.
+    fn changes(&self) -> Vec<(Duration, String)> {
+        let in_words = |Change { after, brick, standing }: &Change| {
+            let number = self.numbers.get(brick).copied().unwrap_or(0);
+            let now = if standing.is_empty() { "well" } else { standing };
+            (*after, format!("brick {number}: {now}"))
+        };
+        self.standings.changes.iter().map(in_words).collect()
     }
-    if let Some(slow) = &brick.slow {
-        words.push(format!("slow, {}: {}", if slow.is_out { "leaves" } else { "stays" }, slow.why));
-    }
-    if brick.stale_groups > brick.joining_groups {
-        words.push(format!("left out of {}", brick.stale_groups - brick.joining_groups));
-    }
-    if brick.joining_groups > 0 {
-        words.push(format!("catching up in {}", brick.joining_groups));
-    }
-    words.join(", ")
 }
 
 fn summary(cluster: &Cluster) -> Result<ClusterStatus> {
@@ -450,8 +430,8 @@ impl Found {
             p50_ms: at(0.5),
             p99_ms: at(0.99),
             most_ms: at(1.0),
-            changes: watch.changes,
-            left: watch.left,
+            changes: watch.changes(),
+            left: watch.standings.left,
             unwell_at_end,
             redundant,
         }
