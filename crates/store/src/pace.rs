@@ -178,6 +178,7 @@ mod tests {
         assert_eq!(told(&mut pace, Room::Scarce(3 * TOLD_AT)), Some(3 * TOLD_AT));
         pace.take(TOLD_AT as usize);
         assert_eq!(told(&mut pace, Room::Scarce(2 * TOLD_AT)), None, "that much is known");
+        assert_eq!(told(&mut pace, Room::Scarce(TOLD_AT)), None, "what was told is not taken back");
         assert_eq!(told(&mut pace, Room::Scarce(2 * TOLD_AT + 1)), None, "it can wait");
         assert_eq!(told(&mut pace, Room::Enough(3 * TOLD_AT)), Some(3 * TOLD_AT));
         pace.take(usize::MAX);
