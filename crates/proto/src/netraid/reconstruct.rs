@@ -5,6 +5,9 @@
 //! a dead brick is left out. The answers fit together when the parity's stamps name just the versions of the data that
 //! was read; otherwise writes are under way, and all is asked again. A member answers without a write in doubt, or (under `log`)
 //! with what is decided beside it, so what fits is decided.
+//!
+//! Where more members are left than are needed, content comes from those that are not much slower than enough others: a slow member
+//! that its groups need has no part in it, and gives its stamps alone.
 
 use super::answer::ReadAnswer;
 use super::atomicity::log::{GoesBack, Looks, ROUNDS_MAX};
@@ -13,6 +16,8 @@ use super::operate::{BlocksWanted, Context, Operate, retry_delay};
 use super::outcome::{Child, Fetched, Looked, Outcome, Progress, Settled};
 use super::settle::settle_foreign;
 use crate::counters::Counter;
+use crate::distribute::pace::Kind;
+use crate::distribute::row::Row as WholeRow;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, Stamp};
 use code::{Code, Computation, Computed};
@@ -121,12 +126,21 @@ impl ReconstructOperation {
         let helpers = Slots(view.current.0 & !self.excluded.0 & !own.0);
         let is_up = |slot: &u8| cx.views.is_up(view.members[usize::from(*slot)]);
         let reachable = helpers.iter().filter(is_up).fold(Slots::default(), Slots::with);
-        let near = self.sources(geometry, reachable);
+        let near = self.sources(geometry, self.quick(cx, view, reachable));
         let is_enough = near.len() == needed && !self.ask_all;
         let (helpers, sources) =
             if is_enough { (reachable, near) } else { (helpers, self.sources(geometry, helpers)) };
         let asked = if self.ask_all { view.writers() } else { helpers };
         (sources.len() == needed).then(|| Row { asked, sources, ..Row::default() })
+    }
+
+    /// The helpers without those that take much longer than enough others do.
+    fn quick(&self, cx: &Context<'_>, view: &GroupView, helpers: Slots) -> Slots {
+        let members = helpers.iter().map(|slot| (slot, view.members[usize::from(slot)])).collect();
+        let needed = usize::from(cx.views.geometry(self.group).layout().data());
+        let kind = Kind::of_read(self.span.count);
+        let slow = WholeRow { members, needed }.slow_members(cx.now, kind, cx.choice.load());
+        helpers.iter().filter(|slot| !slow.has(*slot)).fold(Slots::default(), Slots::with)
     }
 
     fn sources(&self, geometry: &Geometry, helpers: Slots) -> Slots {

@@ -13,7 +13,7 @@ use base::{BrickId, Payload, Stamp, Time};
 use core::time::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
-use wire::{Contest, Message, ReadOutcome, ReadPolicy, Slots, Span, VolumeInfo};
+use wire::{Contest, GroupView, Message, ReadOutcome, ReadPolicy, Slots, Span, VolumeInfo};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -414,4 +414,35 @@ fn a_slow_member_is_gone_around_at_once_and_asked_now_and_then() {
         all += 1;
     }
     assert!(beside >= 2 && beside * 20 <= all, "asked beside {beside} of {all} times");
+}
+
+/// A group had lost one brick, and a slow one was kept, as the group could not bear to lose it as well. Reads and writes of what lay on the
+/// lost brick waited for the slow one, although the four others were enough; its queue grew, and all else there waited in it.
+#[test]
+fn a_slow_member_has_no_part_in_a_row_where_enough_others_are_left() {
+    let geometry = super::geometry("rs-4+2");
+    let (lost, slow) = (geometry.slot_of(0, 0), geometry.slot_of(0, 1));
+    let current = Slots::all(6).without(lost);
+    let mut script = Script::new("rs-4+2", current.0, 0);
+    let sources = |asked: &[Asked]| {
+        let sources = asked.iter().filter(|asked| wants_content(asked));
+        sources.fold(Slots::default(), |slots, asked| slots.with(asked.slot))
+    };
+    let last = geometry.slot_of_shard(0, 5);
+    measured(&mut script, 6, None);
+    let asked = read(&mut script);
+    assert_eq!(sources(&asked), current.without(last), "data before parity where all are alike");
+    row_shows_zeros(&mut script, &asked);
+    assert!(script.outcome().is_some());
+    measured(&mut script, 6, Some(slow));
+    let asked = read(&mut script);
+    assert_eq!(sources(&asked), current.without(slow));
+    assert_eq!(asked.len(), 5, "its stamps it has in memory");
+    row_shows_zeros(&mut script, &asked);
+    assert!(script.outcome().is_some());
+    // Without it there would be too few.
+    measured(&mut script, 6, Some(slow));
+    let view = GroupView { current: current.without(last), ..super::view("rs-4+2", 2, 0, 0) };
+    assert!(script.coordinator.shared().views.adopt(view));
+    assert_eq!(sources(&read(&mut script)), current.without(last));
 }
