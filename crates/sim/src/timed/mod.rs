@@ -569,6 +569,12 @@ impl Timed {
             self.world.add_bricks(nonces).map_err(failed)?;
             self.world.await_bricks().map_err(failed)?;
             self.world.create_volume(&plan).map_err(failed)?;
+            // All of them, also those whose disks a first write of a coded volume leaves out.
+            for brick in first..self.world.shape.bricks {
+                let slot = self.world.nodes.slot(NodeId::Brick(BrickId(brick + 1)));
+                let slot = slot.expect("a brick that was just started");
+                self.world.nodes[slot].close_shelves(true);
+            }
             let holders = self.spread.map_or(holders, |_| u32::from(plan.layout.copies()));
             self.open((number, holders), &plan.name, &gateways)?;
             if self.machines.through == Through::Holders {
