@@ -65,6 +65,8 @@ enum Bench {
     Many(bench::many::Options),
     /// More writes than the disks take: whether bricks keep their places
     Overload(bench::overload::Options),
+    /// A brick dies under load, again and again: for how long writes pause
+    Outage(bench::outage::Options),
 }
 
 fn main() -> ExitCode {
@@ -96,5 +98,6 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(Bench::Disk(options)) => bench::disk::verb(&options),
         Verb::Bench(Bench::Many(options)) => bench::many::verb(&options),
         Verb::Bench(Bench::Overload(options)) => bench::overload::verb(&options),
+        Verb::Bench(Bench::Outage(options)) => bench::outage::verb(&options),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `workload` (what fio does), `target` (what it does it to, and what
 //! that costs), `bounds` (nbdkit and the bare disk), `bricks` (Brickwork's clusters), `flushes`, `memory`, then `claims` (what
-//! must hold, a `demand` each) and `table`. `rebuild`, `failslow`, `fairness`, `netraid`, `index`, `object`, `disk`, `many` and `overload` are measurements of their own. Each
+//! must hold, a `demand` each) and `table`. `rebuild`, `failslow`, `fairness`, `netraid`, `index`, `object`, `disk`, `many`, `overload` and `outage` are measurements of their own. Each
 //! workload goes over all targets before the next begins, so that whatever else the machine does falls on all of them.
 
 mod bounds;
@@ -19,6 +19,7 @@ mod mean;
 mod memory;
 pub(crate) mod netraid;
 pub(crate) mod object;
+pub(crate) mod outage;
 pub(crate) mod overload;
 pub(crate) mod rebuild;
 mod table;

@@ -1,0 +1,264 @@
+//! `cargo xtask bench outage`: a brick that dies under load, again and again, and for how long writes pause.
+//!
+//! Reading order: [`verb`] (what is run), [`How`] (how a brick dies), [`Case`] (a cluster, its load, its rounds), [`Pause`] (what one round showed),
+//! [`Found`] (all rounds of a case). Real daemons on files. In each round another brick dies, and comes back when its groups went on without it.
+
+use super::demand::{self, Demand};
+use crate::{clients, place};
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+use rig::cluster::{Cluster, Spec};
+use rig::load::steady::{self, Arrivals, Sample, Steady};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Blocks of the volume.
+const VOLUME_BYTES: u64 = 64 << 20;
+/// Load before the brick dies, from when all is redundant.
+const BEFORE: Duration = Duration::from_secs(1);
+/// How long a brick is dead.
+const DEAD: Duration = Duration::from_secs(3);
+const REDUNDANT_WITHIN: Duration = Duration::from_secs(120);
+/// Names the volume in its blocks.
+const TAG: u64 = 17;
+
+/// How a brick dies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum How {
+    /// Its process is killed; its machine ends the connections
+    Killed,
+    /// Its process stands still (SIGSTOP)
+    Stopped,
+    /// Its cable is out: nothing comes through to it or from it
+    Cut,
+}
+
+impl How {
+    fn name(self) -> &'static str {
+        match self {
+            How::Killed => "killed",
+            How::Stopped => "stopped",
+            How::Cut => "cut off",
+        }
+    }
+
+    /// The longest pause that is to be, in milliseconds.
+    fn bound_ms(self) -> f64 {
+        match self {
+            How::Killed => 500.0,
+            How::Stopped | How::Cut => 1000.0,
+        }
+    }
+}
+
+/// How to measure.
+#[derive(Args)]
+#[command(after_help = "\
+A pause is the longest time in which no write was answered. `cut` needs network namespaces, and so root.
+
+Examples:
+  cargo xtask bench outage --quick
+  cargo xtask bench outage --layout raid1x3 --how killed --rounds 50
+  cargo xtask bench outage --json > outage.json")]
+pub(crate) struct Options {
+    /// Only this layout; may be repeated
+    #[arg(long = "layout", default_values_t = ["raid1x3", "raid5-4+1", "rs-4+2"].map(str::to_owned))]
+    layouts: Vec<String>,
+    /// Only this way to die; may be repeated
+    #[arg(long, value_enum, default_values_t = [How::Killed, How::Stopped, How::Cut])]
+    how: Vec<How>,
+    /// How many bricks die in each case, one after the other
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Writes of 4 KiB under way
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    depth: u32,
+    /// Three rounds of copies: to see that it works, not to quote
+    #[arg(long)]
+    quick: bool,
+    /// A binary to use instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A cluster, its load, and what happens to it.
+struct Case {
+    layout: String,
+    how: How,
+    rounds: u32,
+    depth: u32,
+}
+
+/// Measures and prints.
+pub(crate) fn verb(options: &Options) -> Result<()> {
+    let binary = place::binary(options.binary.as_deref())?;
+    let (layouts, rounds) = match options.quick {
+        true => (vec!["raid1x3".to_owned()], 3),
+        false => (options.layouts.clone(), options.rounds),
+    };
+    let cases = layouts.iter().flat_map(|layout| {
+        options.how.iter().map(|how| Case { layout: layout.clone(), how: *how, rounds, depth: options.depth })
+    });
+    let mut all = Vec::new();
+    for case in cases {
+        let found = case.measure(&binary).with_context(|| case.name())?;
+        if !options.json {
+            found.print();
+        }
+        all.push(found);
+    }
+    let demands: Vec<Demand> = all.iter().map(Found::demand).collect();
+    if options.json {
+        let cases: Vec<Value> = all.iter().map(Found::json).collect();
+        let demands: Vec<Value> = demands.iter().map(Demand::json).collect();
+        println!("{}", json!({"cases": cases, "claims": demands}));
+    } else {
+        demand::print(&demands);
+    }
+    Ok(())
+}
+
+impl Case {
+    fn name(&self) -> String {
+        format!("{}, a brick {}", self.layout, self.how.name())
+    }
+
+    fn measure(&self, binary: &Path) -> Result<Found> {
+        let bricks = clients::width(&self.layout);
+        let spec = Spec { name: "outage", bricks, namespaces: self.how == How::Cut, ..Spec::default() };
+        let mut cluster = Cluster::start(binary, &spec)?;
+        cluster.create("v", VOLUME_BYTES, &self.layout)?;
+        steady::fill(cluster.connect_patiently(0, "v")?, TAG)?;
+        let mut pauses = Vec::new();
+        for round in 0..self.rounds {
+            cluster.wait_until_redundant(REDUNDANT_WITHIN)?;
+            let brick = round as usize % bricks + 1;
+            pauses.push(self.round(&mut cluster, round, brick)?);
+        }
+        cluster.wait_until_redundant(REDUNDANT_WITHIN)?;
+        cluster.all_alive()?;
+        Ok(Found { name: self.name(), layout: self.layout.clone(), how: self.how, depth: self.depth, pauses })
+    }
+
+    fn round(&self, cluster: &mut Cluster, round: u32, brick: usize) -> Result<Pause> {
+        let epoch = Instant::now();
+        let load = Steady {
+            arrivals: Arrivals::Closed(self.depth as usize),
+            blocks: [1, 1],
+            read_percent: 0,
+            seed: u64::from(round) + 1,
+            tag: TAG,
+        };
+        let load = load.start(cluster.connect(0, "v")?, epoch)?;
+        sleep(BEFORE);
+        let died = epoch.elapsed();
+        let name = format!("brick-{brick}");
+        match self.how {
+            How::Killed => cluster.daemon(&name)?.send_kill()?,
+            How::Stopped => cluster.daemon(&name)?.stand_still()?,
+            How::Cut => {
+                let others = cluster.names().into_iter().filter(|other| *other != name);
+                let ways = others.flat_map(|other| [(name.clone(), other.clone()), (other, name.clone())]);
+                cluster.network()?.cut(&ways.collect::<Vec<_>>())?;
+            }
+        }
+        sleep(DEAD);
+        let samples = load.finish().with_context(|| format!("{name} {}", self.how.name()))?;
+        match self.how {
+            How::Killed => {
+                cluster.daemon(&name)?.reap();
+                cluster.start_again(&name)?;
+            }
+            How::Stopped => cluster.daemon(&name)?.go_on()?,
+            How::Cut => cluster.network()?.heal()?,
+        }
+        Pause::of(&samples, died)
+    }
+}
+
+/// What one round showed, in milliseconds.
+struct Pause {
+    /// The longest time in which no write was answered, from when the brick died on.
+    longest_ms: f64,
+    /// The same before it died.
+    before_ms: f64,
+    /// The longest write.
+    write_ms: f64,
+}
+
+impl Pause {
+    fn of(samples: &[Sample], died: Duration) -> Result<Pause> {
+        let mut answers: Vec<Duration> = samples.iter().map(|sample| sample.at).collect();
+        answers.sort_unstable();
+        let gaps = answers.windows(2).map(|pair| (pair[1], (pair[1] - pair[0]).as_secs_f64() * 1e3));
+        let longest = |is_within: &dyn Fn(Duration) -> bool| {
+            gaps.clone().filter(|(end, _)| is_within(*end)).map(|(_, gap)| gap).fold(0.0, f64::max)
+        };
+        ensure!(
+            answers.last().is_some_and(|last| *last > died + DEAD / 2),
+            "no write was answered any more, {} ms after the brick had died",
+            (DEAD / 2).as_millis()
+        );
+        let took =
+            samples.iter().filter(|sample| sample.at > died).map(|sample| sample.took.as_secs_f64() * 1e3);
+        Ok(Pause {
+            longest_ms: longest(&|end| end > died),
+            before_ms: longest(&|end| end <= died),
+            write_ms: took.fold(0.0, f64::max),
+        })
+    }
+}
+
+/// All rounds of a case.
+struct Found {
+    name: String,
+    layout: String,
+    how: How,
+    depth: u32,
+    pauses: Vec<Pause>,
+}
+
+impl Found {
+    fn worst(&self, of: impl Fn(&Pause) -> f64) -> f64 {
+        self.pauses.iter().map(of).fold(0.0, f64::max)
+    }
+
+    fn median(&self, of: impl Fn(&Pause) -> f64) -> f64 {
+        let mut all: Vec<f64> = self.pauses.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    fn print(&self) {
+        println!("{}, {} times, {} writes under way", self.name, self.pauses.len(), self.depth);
+        println!(
+            "  writes paused for {:.0} ms (median), {:.0} ms (worst); longest write {:.0} ms; before it died {:.0} ms (worst)",
+            self.median(|pause| pause.longest_ms),
+            self.worst(|pause| pause.longest_ms),
+            self.worst(|pause| pause.write_ms),
+            self.worst(|pause| pause.before_ms),
+        );
+    }
+
+    fn json(&self) -> Value {
+        let pauses: Vec<Value> = self
+            .pauses
+            .iter()
+            .map(|pause| json!({"longest_ms": pause.longest_ms, "before_ms": pause.before_ms, "write_ms": pause.write_ms}))
+            .collect();
+        json!({
+            "layout": self.layout, "how": self.how.name(), "depth": self.depth, "rounds": pauses,
+            "median_ms": self.median(|pause| pause.longest_ms), "worst_ms": self.worst(|pause| pause.longest_ms),
+        })
+    }
+
+    fn demand(&self) -> Demand {
+        let worst = self.worst(|pause| pause.longest_ms);
+        Demand::at_most(format!("{}: longest pause, ms", self.name), worst, self.how.bound_ms())
+    }
+}
