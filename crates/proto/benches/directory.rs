@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p brickwork-proto --bench directory
+//! cargo bench -p brickwork-proto --bench directory -- leases   # heartbeats and renewals of 10, 100 and 1,000 bricks
 //! cargo bench -p brickwork-proto --bench directory -- large    # up to 1,000 bricks and 100,000 volumes: minutes, and some gigabytes
 //! ```
 //!
@@ -17,11 +18,13 @@ use proto::layout::placement::{self, Candidate, Wanted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 use wire::{
-    AdminReply, AdminRequest, BrickStatus, CatchUp, IoTimeout, Message, Packet, Placement, Protocol,
-    ReadPolicy, Space, StatusPart, StreamReport, Wire,
+    AdminReply, AdminRequest, BrickStatus, CatchUp, IoTimeout, JournalReport, Message, Packet, Placement,
+    Protocol, ReadPolicy, Run, Space, StatusPart, StreamReport, Wire,
 };
 
 const ADMIN: NodeId = NodeId::Client(ClientId::operator(1));
+/// The number of each brick's process.
+const RUN: u64 = 1;
 const GATEWAY: NodeId = NodeId::Gateway(GatewayId(1));
 /// Bricks, and the groups of the volume. On few bricks, a brick's death concerns most groups.
 const SIZES: [(u32, u32); 4] = [(32, 64), (32, 256), (32, 1024), (5, 1024)];
@@ -34,6 +37,10 @@ const GROUPS_OF_MANY: u32 = 8;
 const LARGE_BRICKS: [u32; 3] = [10, 100, 1000];
 const LARGE_VOLUMES: [u64; 3] = [1000, 10_000, 100_000];
 
+/// What leases cost is measured with so many volumes, and so many times.
+const LEASED_VOLUMES: u64 = 1000;
+const LEASE_ROUNDS: u32 = 100;
+
 fn main() {
     let mut arguments = std::env::args().skip_while(|argument| argument != "large").skip(1);
     if std::env::args().any(|argument| argument == "large") {
@@ -42,6 +49,9 @@ fn main() {
             (Some(bricks), Some(volumes)) => one_large(bricks as u32, volumes),
             _ => large(),
         };
+    }
+    if std::env::args().any(|argument| argument == "leases") {
+        return leases();
     }
     println!("a volume raid1x3, hashed: milliseconds in the directory's machine, bytes stored, bytes sent");
     for (bricks, groups) in SIZES {
@@ -93,6 +103,38 @@ fn main() {
                 [Placement::Hashed, Placement::Weighted, Placement::Periodic].map(cost);
             println!("{bricks:>8}{hashed:>12.1}{weighted:>12.1}{periodic:>12.1}");
         }
+    }
+}
+
+/// What it costs to keep the leases of all bricks, in a cluster where nothing changes.
+fn leases() {
+    println!(
+        "{LEASED_VOLUMES} volumes raid1x3 of {GROUPS_OF_MANY} groups each: microseconds of the directory's machine, bytes both ways, and the share of\n\
+         one processor that heartbeats (2.5 a second and brick), renewals (7.5) and looks (10 a second) take"
+    );
+    println!(
+        "{:>8}{:>14}{:>8}{:>14}{:>8}{:>10}{:>12}",
+        "bricks", "a heartbeat", "bytes", "a renewal", "bytes", "a look", "processor"
+    );
+    for bricks in LARGE_BRICKS {
+        let mut bench = Bench::new(bricks);
+        bench.fill(LEASED_VOLUMES);
+        let [heartbeat, renewal] = [false, true].map(|renews| {
+            bench.sent = 0;
+            let ms = bench.ms(|bench| (0..LEASE_ROUNDS).for_each(|_| bench.beat(renews)));
+            let count = f64::from(LEASE_ROUNDS * bricks);
+            (1000.0 * ms / count, bench.sent as f64 / count)
+        });
+        let look = bench.ms(|bench| bench.look(LEASE_ROUNDS)) * 1000.0 / f64::from(LEASE_ROUNDS);
+        let per_second = f64::from(bricks) * (2.5 * heartbeat.0 + 7.5 * renewal.0) + 10.0 * look;
+        println!(
+            "{bricks:>8}{:>14.2}{:>8.0}{:>14.2}{:>8.0}{look:>10.0}{:>10.2} %",
+            heartbeat.0,
+            heartbeat.1,
+            renewal.0,
+            renewal.1,
+            per_second / 10_000.0
+        );
     }
 }
 
@@ -362,6 +404,34 @@ impl Bench {
         }
     }
 
+    /// Each brick's heartbeat, or its renewal, once.
+    fn beat(&mut self, renews: bool) {
+        let known = self.directory.version();
+        for brick in self.alive.clone() {
+            let message = match renews {
+                true => Message::Renew { brick, sent: self.now, run: RUN, known },
+                false => self.heartbeat(brick, known, Vec::new()),
+            };
+            self.sent += message.to_bytes().len();
+            self.event(NodeId::Brick(brick), message);
+        }
+    }
+
+    /// So many looks at all bricks and groups.
+    fn look(&mut self, times: u32) {
+        for _ in 0..times {
+            self.now = Time(self.now.0 + 100_000_000);
+            let began = Instant::now();
+            let mut fx = Vec::new();
+            self.directory.wake(self.now, &mut fx);
+            self.spent += began.elapsed();
+            self.follow(fx);
+            let spent = self.spent;
+            self.beat(false);
+            self.spent = spent;
+        }
+    }
+
     /// How far bricks have caught up, each in its groups.
     fn joins(&self) -> BTreeMap<BrickId, Vec<CatchUp>> {
         let mut joins: BTreeMap<BrickId, Vec<CatchUp>> = BTreeMap::new();
@@ -389,6 +459,8 @@ impl Bench {
             disks: vec![u64::from(brick.0)],
             ..BrickStatus::default()
         };
+        let journal = JournalReport { disk: u64::from(brick.0), found: 0, durable: 0 };
+        status.run = Run { number: RUN, journals: vec![journal], ..Run::default() };
         status.groups.catching_up = catching_up;
         Message::Heartbeat {
             speaks: wire::Version::CURRENT,

@@ -129,10 +129,14 @@ fn row(message: &Message) -> (Ways, Option<NodeId>) {
         | Message::CompletionsDone { .. }
         | Message::Claims { .. } => AMONG_BRICKS,
         Message::Fenced { .. } | Message::Resolved { .. } | Message::Activated { .. } => TO_DIRECTORY,
-        Message::Heartbeat { brick, .. } | Message::Recounted { brick, .. } | Message::Held { brick, .. } => {
+        Message::Heartbeat { brick, .. }
+        | Message::Renew { brick, .. }
+        | Message::Recounted { brick, .. }
+        | Message::Held { brick, .. } => {
             return (TO_DIRECTORY, Some(NodeId::Brick(*brick)));
         }
         Message::HeartbeatDone { .. }
+        | Message::Renewed { .. }
         | Message::HeldDone { .. }
         | Message::Recount { .. }
         | Message::Fence { .. }

@@ -12,6 +12,8 @@ pub enum Plant {
     /// Nobody notices that a disk is older than what was told of it.
     OldDiskUnnoticed,
     CountsAtOnce,
+    /// A brick trusts its views for ever once it had a lease.
+    LeaseOutlivesView,
     /// The directory acts on a store that is older than what bricks know.
     OldStoreUnnoticed,
     /// A brick is told all that it missed at once.
@@ -81,6 +83,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::FencingOff) => &FencingOff,
         Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
         Some(Plant::CountsAtOnce) => &CountsAtOnce,
+        Some(Plant::LeaseOutlivesView) => &LeaseOutlivesView,
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
         Some(Plant::TellsAllAtOnce) => &TellsAllAtOnce,
         Some(Plant::KeepsDeletions) => &KeepsDeletions,
@@ -133,6 +136,15 @@ impl Rules for OldDiskUnnoticed {
 
     fn is_old_disk(&self, _ends_before: bool) -> bool {
         false
+    }
+}
+
+#[derive(Debug)]
+struct LeaseOutlivesView;
+
+impl Rules for LeaseOutlivesView {
+    fn counts_on_lease(&self, _is_leased: bool, was_leased: bool) -> bool {
+        was_leased
     }
 }
 

@@ -28,6 +28,11 @@ pub trait Rules: Debug + Sync {
         lease_has_ended
     }
 
+    /// Whether a brick trusts its views, by whether it has a lease, and whether it ever had one.
+    fn counts_on_lease(&self, is_leased: bool, _was_leased: bool) -> bool {
+        is_leased
+    }
+
     /// Whether the directory keeps still, by whether a brick knows of a later map than its store holds.
     fn refuses_as_old(&self, is_old: bool) -> bool {
         is_old

@@ -2,11 +2,12 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 32] = [
+pub const NAMES: [&str; 33] = [
     "fencing_off",
     "old_store_unnoticed",
     "old_disk_unnoticed",
     "counts_at_once",
+    "lease_outlives_view",
     "tells_all_at_once",
     "keeps_deletions",
     "repeats_at_once",
@@ -59,6 +60,7 @@ mod planted {
             "old_store_unnoticed" => Plant::OldStoreUnnoticed,
             "old_disk_unnoticed" => Plant::OldDiskUnnoticed,
             "counts_at_once" => Plant::CountsAtOnce,
+            "lease_outlives_view" => Plant::LeaseOutlivesView,
             "tells_all_at_once" => Plant::TellsAllAtOnce,
             "keeps_deletions" => Plant::KeepsDeletions,
             "repeats_at_once" => Plant::RepeatsAtOnce,

@@ -152,6 +152,8 @@ pub struct Orders {
     pub gone: Vec<VolumeId>,
     /// Deletions that it has not heard of are forgotten: it is to say which families it knows.
     pub asks_held: bool,
+    /// After how long it is to renew its lease; zero where heartbeats are enough.
+    pub renew_ns: u64,
 }
 
 /// What the directory says to one run of a brick's process: a brick serves nothing of what it recovered before it knows.
@@ -669,7 +671,7 @@ impl Wire for VolumeInfo {
 wire_enum!(RecountFrom { 0 => Family(first), 1 => Group(first) });
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active; since 20: is_bare });
-wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone, asks_held });
+wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams; since 20: run, standing, newest, gone, asks_held; since 23: renew_ns });
 wire_enum!(Standing { 0 => Untold, 1 => Waits, 2 => Stands { incarnation, behind }, 3 => Ousted { by } });
 wire_struct!(Place { disk, boot });
 wire_struct!(Run { number, incarnation, ousted_by, journals, newest_known; since 21: place });

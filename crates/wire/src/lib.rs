@@ -14,6 +14,7 @@ pub mod disk;
 pub mod event;
 pub mod frame;
 pub mod index;
+mod io;
 pub mod known;
 pub mod message;
 pub mod object;
@@ -38,9 +39,10 @@ pub use event::{Event, Events};
 pub use index::{
     Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, SegmentSpan, Share,
 };
+pub use io::{Io, IoError, IoReply};
 pub use message::{
-    CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, LockOutcome, Message,
-    OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome, RepairOutcome, Sight,
+    CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, LockOutcome, Message, OPERATIONS_MAX, Packet,
+    PrepareOutcome, ReadOutcome, RepairOutcome, Sight,
 };
 pub use object::{BrickPlace, FragmentId, FragmentOutcome};
 pub use policy::ReadPolicy;

@@ -10,8 +10,8 @@ use crate::directory::{
 use crate::protocol::{LINKS, VERSIONS};
 use crate::{
     BrickPlace, Change, Completion, Decision, DecodeError, Fate, FragmentId, FragmentOutcome, GroupView,
-    IndexError, IndexReply, IndexRequest, Order, Reader, Service, Slots, Span, StreamReport, Version, Wait,
-    Wire, WriteId, Writer, wire_enum, wire_struct,
+    IndexError, IndexReply, IndexRequest, Io, IoError, IoReply, Order, Reader, Service, Slots, Span,
+    StreamReport, Version, Wait, Wire, WriteId, Writer, wire_enum, wire_struct,
 };
 use base::{
     BrickId, ClusterTime, GatewayId, GroupId, Loan, ObjectVersion, Payload, RequestId, Stamp, Time,
@@ -346,6 +346,23 @@ pub enum Message {
         /// The time of the cluster; zero from a directory that knows none.
         time: ClusterTime,
     },
+    /// My lease goes on, if nothing has changed since my last heartbeat was answered with one. Most of these are sent: it is as short as can be.
+    Renew {
+        brick: BrickId,
+        /// When it was sent, by the brick's clock.
+        sent: Time,
+        /// Which process of the brick.
+        run: u64,
+        /// As in a heartbeat.
+        known: u64,
+    },
+    Renewed {
+        /// The question's own time, and the process that asked.
+        sent: Time,
+        run: u64,
+        /// For how long after `sent` the brick may trust its views. Zero if it is to send a heartbeat first: something has changed.
+        lease_ns: u64,
+    },
     /// I was away for long: these families I know, from the one on that I was asked for.
     Held {
         brick: BrickId,
@@ -558,6 +575,7 @@ impl Message {
             | Message::DropVersions { .. } => Version(OBJECTS),
             Message::CheckFragment { .. } => Version(RESTORED),
             Message::Held { .. } | Message::HeldDone { .. } => Version(20),
+            Message::Renew { .. } | Message::Renewed { .. } => Version::RENEWS,
             Message::Index { request, .. } => request.since(),
             Message::IndexDone { .. } | Message::GetBricks { .. } | Message::Bricks { .. } => Version(NAMES),
             Message::Admin { request, .. } => request.since(),
@@ -716,65 +734,6 @@ pub enum ReadOutcome {
     Failed,
 }
 
-/// A client's I/O, in bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Io {
-    /// Reads `length` bytes.
-    Read {
-        offset: u64,
-        length: u32,
-    },
-    Write {
-        offset: u64,
-    },
-    /// Makes the bytes zero, and gives whole blocks back.
-    Zero {
-        offset: u64,
-        length: u64,
-    },
-    /// Which blocks hold data?
-    Allocation {
-        offset: u64,
-        /// How many bytes at the most.
-        length: u32,
-    },
-}
-
-/// What a client's I/O gives back.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum IoReply {
-    /// Done; the content of a read travels beside it.
-    Done,
-    /// `(bytes, holds data)` from the offset on.
-    Allocation { runs: Vec<(u64, bool)> },
-}
-
-/// Why a client's I/O failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum IoError {
-    /// The volume's [`crate::IoTimeout`] is over. A write may have taken effect, or may yet: it is in doubt.
-    #[error("not served within the volume's io timeout; a write may have taken effect or not")]
-    TimedOut,
-    /// Bytes outside the volume, a length of zero, or more than is read at a time.
-    #[error("the request is outside the volume, or reads more than 32 MiB")]
-    OutOfRange,
-    /// The bricks are full.
-    #[error("no space left on the bricks")]
-    NoSpace,
-    /// Not enough good copies are left to make out the content.
-    #[error("the blocks cannot be read from any member")]
-    Unreadable,
-    /// The volume is not known here (any more).
-    #[error("no such volume")]
-    NoVolume,
-    /// A disk failed and nobody else can serve.
-    #[error("input/output error")]
-    Failed,
-    /// A write to a snapshot, or to a volume that was made read-only.
-    #[error("the volume is read-only")]
-    ReadOnly,
-}
-
 wire_enum!(Message {
     0 => Prepare {
         operation, view, write, change, base, want_delta, request, floor, part;
@@ -817,6 +776,8 @@ wire_enum!(Message {
     35 => AreDecidedDone { operation, undecided },
     36 => Held { brick, operation, families },
     37 => HeldDone { operation, through, gone },
+    38 => Renew { brick, sent, run, known },
+    39 => Renewed { sent, run, lease_ns },
     50 => PutFragment { operation, fragment, service; since 20: is_new },
     51 => FragmentPut { operation, outcome, wait },
     52 => GetFragment { operation, fragment, blocks, service },
@@ -880,11 +841,6 @@ wire_enum!(ReadOutcome {
     0 => Done { leased, stamps, unreadable }, 1 => InDoubt { writes }, 2 => Stale { view }, 3 => Busy, 4 => Failed,
     5 => Older { leased, stamps, unreadable, newer },
 });
-wire_enum!(Io {
-    0 => Read { offset, length }, 1 => Write { offset }, 2 => Zero { offset, length }, 3 => Allocation { offset, length },
-});
-wire_enum!(IoReply { 0 => Done, 1 => Allocation { runs } });
-wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed, 5 => ReadOnly, 6 => TimedOut });
 
 #[cfg(test)]
 mod tests {

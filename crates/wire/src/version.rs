@@ -24,11 +24,14 @@ impl Version {
     /// disks are, and whether its run stands, fragments that are given back when their put is called off,
     /// ids of gateways and clients that follow from their certificates, bricks that are
     /// forgotten, and gateways with names; 21 where a brick's process runs; 22 the events that the
-    /// directory remembers, and how fast bricks bring content home.
-    pub const CURRENT: Version = Version(22);
+    /// directory remembers, and how fast bricks bring content home; 23 leases that bricks renew between heartbeats.
+    pub const CURRENT: Version = Version(23);
 
     /// From this one on daemons tell the directory what they speak.
     pub const TOLD: Version = Version(11);
+
+    /// From this one on bricks renew their leases between heartbeats.
+    pub const RENEWS: Version = Version(23);
 
     /// What two nodes speak with each other: the lower of their newest. `None` where one of them speaks it no more.
     pub fn agreed(ours: Spoken, theirs: Spoken) -> Option<Version> {

@@ -66,7 +66,7 @@ pub struct DirectoryFile {
     /// Where the authority's key and the hashes of join tokens are: the directory of `cluster init`.
     #[serde(default = "here")]
     pub authority: PathBuf,
-    /// Milliseconds for which a brick may trust its views after a heartbeat.
+    /// Milliseconds for which a brick may trust its views after a heartbeat or a renewal.
     #[serde(default = "default_lease_ms")]
     pub lease_ms: u64,
     /// How long a brick may be away before its blocks are rebuilt on other bricks.
@@ -230,9 +230,8 @@ impl Configuration for DirectoryFile {
 
     fn check(&self) -> Result<(), String> {
         cluster_id(&self.cluster)?;
-        // Bricks send a heartbeat every 400 ms.
-        if !(1000..=600_000).contains(&self.lease_ms) {
-            return Err(format!("lease_ms is {}; it must be between 1000 and 600000", self.lease_ms));
+        if !(100..=600_000).contains(&self.lease_ms) {
+            return Err(format!("lease_ms is {}; it must be between 100 and 600000", self.lease_ms));
         }
         check_after("rebuild_after", self.rebuild_after)?;
         check_rate("rebuild_rate", self.rebuild_rate)?;
@@ -494,8 +493,8 @@ fn default_store() -> PathBuf {
     PathBuf::from("directory.db")
 }
 
-fn default_lease_ms() -> u64 {
-    2000
+pub(crate) fn default_lease_ms() -> u64 {
+    300
 }
 
 fn default_rebuild_after() -> Period {

@@ -128,7 +128,7 @@ pub fn init(args: &Init) -> Result<DirectoryFile> {
         name: args.name.clone(),
         store: "directory.db".into(),
         authority: ".".into(),
-        lease_ms: 2000,
+        lease_ms: keys::default_lease_ms(),
         rebuild_after: Period { seconds: care.rebuild_after_s },
         rebuild_rate: Bytes(care.rebuild_bytes_per_second),
         scrub_every: Period { seconds: care.scrub_interval_s },

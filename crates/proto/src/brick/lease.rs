@@ -1,25 +1,29 @@
 //! A brick's lease: until when it may trust its views, and when it asks the directory for more.
 //!
 //! The lease runs from the moment at which the heartbeat was *sent*. So it ends here before the directory, which counts from
-//! the moment at which it received the heartbeat, believes that it has ended. [`super::membership`] asks here.
+//! the moment at which it received the heartbeat, believes that it has ended. Between two heartbeats it is renewed, as often as the directory says.
+//! [`super::membership`] asks here.
 
 use base::Time;
 use core::time::Duration;
 
-/// Several times a lease of 2 s, so that a lost heartbeat costs nothing.
+/// Between two heartbeats.
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(400);
 
-/// The lease, and the next heartbeat.
+/// The lease, the next heartbeat, and the next renewal.
 #[derive(Debug)]
 pub(super) struct Lease {
     until: Time,
     next_heartbeat: Time,
+    /// After how long it is renewed; zero where heartbeats are enough, or where none is held.
+    renew_every: Duration,
+    next_renewal: Time,
 }
 
 impl Lease {
     /// None yet; the first heartbeat is due at `now`.
     pub(super) fn new(now: Time) -> Lease {
-        Lease { until: Time::ZERO, next_heartbeat: now }
+        Lease { until: Time::ZERO, next_heartbeat: now, renew_every: Duration::ZERO, next_renewal: Time::MAX }
     }
 
     pub(super) fn is_held(&self, now: Time) -> bool {
@@ -46,6 +50,29 @@ impl Lease {
         self.next_heartbeat
     }
 
+    pub(super) fn renewal_due(&self) -> Time {
+        self.next_renewal
+    }
+
+    /// A heartbeat was answered: with a lease or not, which is to be renewed after so long.
+    pub(super) fn renew_every(&mut self, now: Time, is_granted: bool, every_ns: u64) {
+        let every = if is_granted { Duration::from_nanos(every_ns) } else { Duration::ZERO };
+        if every != self.renew_every {
+            self.renew_every = every;
+            self.after_word(now);
+        }
+    }
+
+    /// The directory was told something now.
+    fn after_word(&mut self, now: Time) {
+        self.next_renewal = if self.renew_every.is_zero() { Time::MAX } else { now + self.renew_every };
+    }
+
+    /// A renewal goes out.
+    pub(super) fn on_renewal_sent(&mut self, now: Time) {
+        self.after_word(now);
+    }
+
     /// The next heartbeat goes out no later than `at`.
     pub(super) fn heartbeat_by(&mut self, at: Time) {
         self.next_heartbeat = self.next_heartbeat.min(at);
@@ -59,5 +86,6 @@ impl Lease {
     /// A heartbeat goes out.
     pub(super) fn on_heartbeat_sent(&mut self, now: Time) {
         self.next_heartbeat = now + HEARTBEAT;
+        self.after_word(now);
     }
 }

@@ -186,7 +186,10 @@ impl Membership {
     }
 
     pub(super) fn deadline(&self) -> (Time, &'static str) {
-        (self.lease.heartbeat_due(), "heartbeat").min((self.doubts.report_due(), "doubts are reported"))
+        let renewal = (self.lease.renewal_due(), "the lease is renewed");
+        (self.lease.heartbeat_due(), "heartbeat")
+            .min(renewal)
+            .min((self.doubts.report_due(), "doubts are reported"))
     }
 
     pub(super) fn on_up(&mut self, now: Time, node: NodeId) {
@@ -246,11 +249,17 @@ impl Membership {
 
 impl Brick {
     pub(super) fn keep_lease(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
-        if now < self.membership.lease.heartbeat_due() {
+        if now < self.membership.lease.heartbeat_due().min(self.membership.lease.renewal_due()) {
             return;
         }
         if self.membership.lease.takes_end(now) {
             self.counters.count(Counter::LeaseRanOut);
+        }
+        if now < self.membership.lease.heartbeat_due() {
+            self.membership.lease.on_renewal_sent(now);
+            let Membership { id: brick, known, status, .. } = &self.membership;
+            let renew = Message::Renew { brick: *brick, sent: now, run: status.run.number, known: *known };
+            return reply(fx, NodeId::Directory, renew);
         }
         self.membership.lease.on_heartbeat_sent(now);
         self.note_disks(fx);
@@ -327,6 +336,7 @@ impl Brick {
                 self.membership.time.hear(now, time);
                 self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, *orders, fx);
             }
+            Message::Renewed { sent, run, lease_ns } => self.on_renewed(now, sent, run, lease_ns),
             Message::HeldDone { operation, through, gone } => {
                 self.on_held_done(now, (operation, through), gone, fx);
             }
@@ -364,7 +374,7 @@ impl Brick {
         fx: &mut Vec<BrickEffect>,
     ) {
         let Orders { families, left, bricks, care, is_slow, streams, run, standing, .. } = orders;
-        let Orders { newest, gone, asks_held, .. } = orders;
+        let Orders { newest, gone, asks_held, renew_ns, .. } = orders;
         if run != self.membership.status.run.number && standing != Standing::Untold {
             return self.counters.count(Counter::AnswerToAnotherRunIgnored);
         }
@@ -375,6 +385,7 @@ impl Brick {
             self.membership.lease.extend(now, sent, lease_ns);
             self.membership.is_known |= lease_ns > 0;
         }
+        self.membership.lease.renew_every(now, lease_ns > 0, renew_ns);
         self.note_newest(version.max(newest), fx);
         self.vitals.on_heartbeat_done(now, sent, is_slow);
         if let Some(table) = streams {
@@ -417,6 +428,17 @@ impl Brick {
             }
         } else {
             self.membership.learning = Some((version, tokens));
+        }
+    }
+
+    fn on_renewed(&mut self, now: Time, sent: Time, run: u64, lease_ns: u64) {
+        if run != self.membership.status.run.number {
+            return self.counters.count(Counter::AnswerToAnotherRunIgnored);
+        }
+        match lease_ns {
+            0 => self.membership.lease.heartbeat_by(now),
+            _ if self.membership.counts() => self.membership.lease.extend(now, sent, lease_ns),
+            _ => {}
         }
     }
 

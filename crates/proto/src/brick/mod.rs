@@ -609,7 +609,8 @@ impl Brick {
         disk: usize,
         work: impl FnOnce(&mut Participant, &mut Context<'_>),
     ) {
-        let leased = self.membership.is_leased(now);
+        let leased =
+            self.groups.rules().counts_on_lease(self.membership.is_leased(now), self.membership.is_known);
         let stamps_until = self.membership.time().stamps_until(now);
         let Some(participant) = self.participants.get_mut(disk) else { return };
         let asked = &mut self.asked;

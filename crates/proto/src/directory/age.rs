@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For so long a directory that starts waits for bricks that are silent, before it grants leases and makes views: two heartbeats
-/// and their way. Leases last longer.
+/// and their way. Bricks have no leases then, unless the directory was back at once.
 const LISTENING: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -56,7 +56,7 @@ impl Cluster {
         }
         let moved = records.counts.version;
         Cluster {
-            leases: Leases::new(&config, now),
+            leases: Leases::new(&config, now, !records.bricks.is_empty()),
             runs: Runs::new(now),
             age: Age::new(now),
             store: Store::new(records.counts.version),

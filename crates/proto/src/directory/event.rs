@@ -48,7 +48,7 @@ pub enum DirectoryEffect {
 /// What the directory is told when it starts.
 #[derive(Clone, Debug)]
 pub struct DirectoryConfig {
-    /// For how long a brick may trust its views after a heartbeat.
+    /// For how long a brick may trust its views after a heartbeat or a renewal, where it is heard regularly.
     pub lease_ns: u64,
     /// By how much clocks may differ in rate, in parts per million.
     pub drift_ppm: u32,
@@ -74,7 +74,7 @@ pub struct DirectoryConfig {
 impl Default for DirectoryConfig {
     fn default() -> DirectoryConfig {
         DirectoryConfig {
-            lease_ns: 2_000_000_000,
+            lease_ns: 300_000_000,
             drift_ppm: 10_000,
             domains: vec!["rack".to_owned(), "host".to_owned()],
             care: Care::default(),

@@ -39,10 +39,14 @@ pub(super) fn on_heartbeat(
     cluster.age.hear(from, is_later.then_some(knows));
     if cluster.age.is_old() {
         dismiss(cluster, now, from, (sent, status.run.number), Standing::Waits, fx);
-        return cluster.leases.on_heartbeat((now, sent), from, status, false);
+        return cluster.leases.on_heartbeat((now, sent), (from, speaks), status, false);
     }
     let verdict = runs::on_run(cluster, now, from, (&status.run, &status.address), fx);
     if !verdict.counts() {
+        // Another process with its id waits for the end of its lease.
+        if cluster.records.runs.get(&from).is_some_and(|record| record.number == status.run.number) {
+            cluster.leases.end(from);
+        }
         return dismiss(cluster, now, from, (sent, status.run.number), verdict.standing(Vec::new()), fx);
     }
     let Some(record) = cluster.records.bricks.get_mut(&from) else { return };
@@ -57,15 +61,10 @@ pub(super) fn on_heartbeat(
     let briefing = Briefing::new(cluster, from, known);
     // A brick may trust its views again once it knows of all that left it out, and only while none is being made
     // that will.
-    let left_out = changes.leave_out(cluster, from);
-    let grant = briefing.is_whole
-        && !cluster.holds_still(now)
-        && !left_out
-        && !has_lost
-        && status.failed.is_none()
-        && cluster.takes_groups(from);
+    let is_sound = !has_lost && status.failed.is_none();
+    let grant = briefing.is_whole && is_sound && stays(cluster, changes, now, from);
     let run = status.run.number;
-    cluster.leases.on_heartbeat((now, sent), from, status, grant);
+    cluster.leases.on_heartbeat((now, sent), (from, speaks), status, grant);
     cluster.leases.knows(from, known);
     let lease_ns = if grant { cluster.leases.length_ns(from) } else { 0 };
     let Briefing { version, left, views, deleted, gone, families, .. } = briefing;
@@ -73,12 +72,46 @@ pub(super) fn on_heartbeat(
     (orders.left, orders.gone, orders.families) = (left, gone, families);
     let standing = if lags { Standing::Waits } else { verdict.standing(behind(cluster, from)) };
     (orders.run, orders.standing) = (run, standing);
+    orders.renew_ns = cluster.leases.renew_ns(speaks);
     orders.newest = cluster.store.durable();
     orders.streams = cluster.streams.told_to(streams.known);
     cluster.streams.on_report(now, from, sent, streams);
     let time = cluster.time.time(now);
     let told = Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders, time };
     send(fx, NodeId::Brick(from), told);
+}
+
+/// A brick wants more of the lease that its last heartbeat was answered with. It has it if it would have it with a heartbeat that says the same.
+pub(super) fn on_renewal(
+    cluster: &mut Cluster,
+    changes: &Views,
+    now: Time,
+    (from, run): (BrickId, u64),
+    (sent, known): (Time, u64),
+    fx: &mut Vec<DirectoryEffect>,
+) {
+    let counts = cluster.records.runs.get(&from).is_some_and(|record| record.number == run);
+    let is_granted = cluster.leases.get(from).is_some_and(|lease| lease.is_granted);
+    if !counts || !is_granted || cluster.age.is_old() {
+        return;
+    }
+    let has_lost =
+        cluster.lags(from) || cluster.records.bricks.get(&from).is_none_or(|record| !record.lost.is_empty());
+    let trusts = !has_lost && !has_left_since(cluster, from, known) && stays(cluster, changes, now, from);
+    let lease_ns = cluster.leases.on_renewal((now, sent), from, trusts);
+    send(fx, NodeId::Brick(from), Message::Renewed { sent, run, lease_ns });
+}
+
+/// Whether the brick may trust its views at all: not while one is being made that leaves it out.
+fn stays(cluster: &Cluster, changes: &Views, now: Time, brick: BrickId) -> bool {
+    !cluster.holds_still(now) && !changes.leave_out(cluster, brick) && cluster.takes_groups(brick)
+}
+
+/// Whether a view has left the brick out, or given its place to another, since the map's version that it knows.
+fn has_left_since(cluster: &Cluster, brick: BrickId, known: u64) -> bool {
+    let groups = &cluster.records.groups;
+    let mut left = groups.index().of_outsider(brick).chain(groups.index().of_former(brick));
+    left.any(|group| groups.get(&group).is_some_and(|record| record.changed > known))
 }
 
 /// Answers a run of a brick that does not count, or not yet: nothing that it says is taken in.

@@ -27,8 +27,8 @@ const PACE_KEPT: Duration = Duration::from_secs(10);
 /// be considered.
 pub(super) const LOOKS_MAX: usize = 256;
 
-/// For how many lengths of a lease a change waits for members that join, and how long one that did not answer may not.
-const JOINER_LEASES: u64 = 2;
+/// For how long a change waits for members that join, and how long one that did not answer may not.
+const JOINER_PATIENCE: Duration = Duration::from_secs(4);
 const REFUSED: Duration = Duration::from_secs(30);
 
 /// How full a disk may be, in percent of its capacity.
@@ -356,9 +356,8 @@ impl Members {
         now: Time,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let patience = Duration::from_nanos(JOINER_LEASES * cluster.config.lease_ns);
         self.refused.retain(|_, until| *until > now);
-        let stuck = views.stuck_for_joiners(now, patience);
+        let stuck = views.stuck_for_joiners(now, JOINER_PATIENCE);
         for (view, missing) in stuck {
             cluster.counters.count(Counter::ViewChangeWentOnWithoutAJoiningBrick);
             for slot in missing.iter() {

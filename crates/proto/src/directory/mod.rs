@@ -72,7 +72,7 @@ use core::time::Duration;
 use desk::Desk;
 use event::send;
 use gateways::Registration;
-use heartbeat::{Heartbeat, on_heartbeat};
+use heartbeat::{Heartbeat, on_heartbeat, on_renewal};
 use index::Objects;
 use members::Members;
 use records::Records;
@@ -92,7 +92,15 @@ pub struct Directory {
     /// What was asked before it is known whether the store is the newest.
     held: Vec<(NodeId, Message)>,
     next_tick: Time,
+    /// When it looked last, and when it ran last.
+    looked: Time,
+    awake: Time,
 }
+
+/// Between two looks, however much there is to look at.
+const EARLIEST: Duration = Duration::from_millis(20);
+/// A directory that comes so late to a look was paused.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// So many questions are held; whoever asks beyond gets no answer, and asks again.
 const HELD_MAX: usize = 1024;
@@ -111,7 +119,7 @@ impl Directory {
         views.resume(&mut cluster, now);
         let (members, slow, waiting) = (Members::default(), Slow::default(), Waiting::default());
         let desk = Desk { cluster, views, members, slow, waiting };
-        Ok(Directory { desk, objects, held: Vec::new(), next_tick: now })
+        Ok(Directory { desk, objects, held: Vec::new(), next_tick: now, looked: Time::ZERO, awake: now })
     }
 
     /// What happened so far, by name.
@@ -272,7 +280,10 @@ impl Directory {
                 self.on_register(now, said, fx);
             }
             (NodeId::Gateway(gateway), Message::Observed { members }) => {
-                self.desk.slow.on_observed(now, gateway, members);
+                // Writes wait for who is slow: the next look at bricks comes at once.
+                if self.desk.slow.on_observed(now, gateway, members) {
+                    self.next_tick = self.next_tick.min(now.max(self.looked + EARLIEST));
+                }
             }
             // An old store does not know who is who: volumes are served as while the directory is away.
             (NodeId::Gateway(_), Message::GetView { .. }) | (_, Message::OpenVolume { .. })
@@ -334,6 +345,9 @@ impl Directory {
                 cluster.time.hear(now, time);
                 let heartbeat = Heartbeat { from, sent, known, status: *status, streams, speaks };
                 on_heartbeat(cluster, views, now, heartbeat, fx);
+            }
+            Message::Renew { brick, sent, run, known } if brick == from => {
+                on_renewal(cluster, views, now, (from, run), (sent, known), fx);
             }
             Message::Fenced { group, number, doubts } => {
                 views.advance(cluster, now, group, fx, |change| change.on_fenced(from, number, doubts))
@@ -414,6 +428,28 @@ impl Directory {
         }
     }
 
+    /// A directory that did not run for a while has heard nobody: that is no sign that they are gone. This is noted before anything
+    /// that came meanwhile is looked at.
+    fn note_lateness(&mut self, now: Time) {
+        let late = now.since(self.next_tick.max(self.awake));
+        self.awake = self.awake.max(now);
+        if late.is_zero() {
+            return;
+        }
+        self.desk.cluster.leases.forgive(now, late);
+        if late > PAUSE {
+            self.desk.cluster.counters.count(Counter::DirectoryWasPaused);
+            self.desk.cluster.leases.on_pause(now);
+        }
+    }
+
+    /// The next look comes no later than when a brick may be dead.
+    fn look_at_ends(&mut self, now: Time) {
+        if let Some(end) = self.desk.cluster.leases.next_end(now) {
+            self.next_tick = self.next_tick.min(end);
+        }
+    }
+
     /// Tries a store that fails again, and tells those that have waited for it too long.
     fn keep_store(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         let Some(mut askers) = self.desk.cluster.store.take_impatient(now) else {
@@ -439,9 +475,14 @@ impl Machine for Directory {
     type Effect = DirectoryEffect;
 
     fn step(&mut self, now: Time, event: DirectoryEvent, fx: &mut Vec<DirectoryEffect>) {
+        self.note_lateness(now);
         match event {
             DirectoryEvent::Packet { from, packet } => self.on_packet(now, from, packet.message, fx),
             DirectoryEvent::Down(NodeId::Gateway(gateway)) => self.desk.cluster.gateways.on_down(gateway),
+            DirectoryEvent::Down(NodeId::Brick(brick)) => {
+                self.desk.cluster.leases.on_down(now, brick);
+                self.look_at_ends(now);
+            }
             DirectoryEvent::Down(_) => {}
             DirectoryEvent::Stored { token, result } => self.on_stored(now, token, result, fx),
             DirectoryEvent::Shard { shard, event } => self.objects.on_shard(now, shard, event, fx),
@@ -454,18 +495,14 @@ impl Machine for Directory {
     }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        self.note_lateness(now);
         self.objects.wake(now, fx);
         self.keep_store(now, fx);
         self.release(now, fx);
         if now < self.next_tick {
             return;
         }
-        // A directory that did not run for a while has heard nobody: that is no sign that they are dead.
-        if now.since(self.next_tick) > Duration::from_nanos(self.desk.cluster.config.lease_ns / 4) {
-            self.desk.cluster.counters.count(Counter::DirectoryWasPaused);
-            self.desk.cluster.leases.renew_grace(now);
-        }
-        self.next_tick = now + TICK;
+        (self.next_tick, self.looked) = (now + TICK, now);
         if self.desk.cluster.holds_still(now) {
             return;
         }
@@ -482,6 +519,7 @@ impl Machine for Directory {
         views.ask_again(cluster, now, fx);
         views.note_the_mute(cluster, now);
         cluster.tell(now, views.take_news().collect(), fx);
+        self.look_at_ends(now);
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {

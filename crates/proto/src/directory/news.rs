@@ -92,6 +92,8 @@ pub enum Move {
 pub enum Cause {
     /// Nothing was heard of it for so long; of one that was never heard since the directory started that is not known.
     Silent(Option<Duration>),
+    /// The connection to it has ended, and nothing was heard of it for so long.
+    Disconnected(Duration),
     DiskFailed(String),
     Evicted,
     Slow(String),
@@ -167,6 +169,7 @@ impl Cause {
     pub fn name(&self) -> &'static str {
         match self {
             Cause::Silent(_) => "silent",
+            Cause::Disconnected(_) => "disconnected",
             Cause::DiskFailed(_) => "disk-failed",
             Cause::Evicted => "evicted",
             Cause::Slow(_) => "slow",
@@ -231,6 +234,10 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Cause::Silent(Some(span)) => write!(f, "nothing was heard of it for {:.1} s", span.as_secs_f64()),
+            Cause::Disconnected(span) => {
+                let seconds = span.as_secs_f64();
+                write!(f, "the connection to it has ended, and nothing was heard of it for {seconds:.1} s")
+            }
             Cause::Silent(None) => f.write_str("it was not heard since the directory started"),
             Cause::DiskFailed(why) => write!(f, "its disk failed: {why}"),
             Cause::Evicted => f.write_str("it is evicted"),
@@ -299,7 +306,9 @@ fn cause(cluster: &Cluster, now: Time, brick: BrickId, was_current: bool) -> Cau
         return Cause::DiskFailed(why);
     }
     if !cluster.leases.is_alive(now, brick) {
-        return Cause::Silent(lease.map(|lease| now.since(lease.heard)));
+        let silence = lease.map(|lease| now.since(lease.heard));
+        let is_down = lease.is_some_and(|lease| lease.is_down);
+        return silence.filter(|_| is_down).map_or(Cause::Silent(silence), Cause::Disconnected);
     }
     if cluster.records.bricks.get(&brick).is_none_or(|record| record.evicted) {
         return Cause::Evicted;

@@ -43,9 +43,10 @@ const WRITE_WELL_US: u32 = 8_000;
 const ROUND_TRIP_WELL_US: u32 = 50_000;
 const LATE_WELL_US: u32 = 100_000;
 const TIMES: u32 = 3;
-/// A brick whose writes take as long as so many leases stands still. One that is silent is left out after one; who is
-/// heard gets a second, since it may come to itself.
-const STILL_LEASES: u64 = 2;
+/// A brick whose writes take so long stands still. One that is silent is left out sooner; who is heard may come to itself.
+const STANDS_STILL: Duration = Duration::from_secs(2);
+/// Who says nothing for so long is about to be taken for dead: it is left out for that, and not for being slow.
+const SILENT: Duration = Duration::from_millis(200);
 
 /// What is known of slow bricks beside the records.
 #[derive(Debug, Default)]
@@ -77,9 +78,15 @@ struct Verdict {
 }
 
 impl Slow {
-    pub(super) fn on_observed(&mut self, now: Time, gateway: GatewayId, members: Vec<Observed>) {
-        let members = members.into_iter().take(OBSERVED_MAX).map(|member| (member.brick, member)).collect();
+    /// What a gateway saw; whether it holds a brick for slow that it did not before.
+    pub(super) fn on_observed(&mut self, now: Time, gateway: GatewayId, members: Vec<Observed>) -> bool {
+        let members = members.into_iter().take(OBSERVED_MAX).map(|member| (member.brick, member));
+        let members: BTreeMap<BrickId, Observed> = members.collect();
+        let before = self.observed.remove(&gateway).map(|(_, members)| members).unwrap_or_default();
+        let was_slow = |brick| before.get(brick).is_some_and(|member| member.is_slow);
+        let is_news = members.iter().any(|(brick, member)| member.is_slow && !was_slow(brick));
         self.observed.insert(gateway, (now, members));
+        is_news
     }
 
     /// Gateways that hold the brick for slow, all that lately used it, and the worst that one saw.
@@ -157,13 +164,13 @@ impl Slow {
         let news = News::HeldForSlow { brick, why: why.clone() };
         let record = SlowRecord { is_out: true, since: now, why, relapses, stands_still };
         let put = self.set_slow(cluster, brick, Some(record));
+        cluster.leases.end(brick);
         cluster.put_news(now, vec![put], Vec::new(), news, fx);
     }
 
     /// Who says nothing is about to lose its lease: it is left out for that, and returns when it is heard again.
     fn is_silent(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
-        let silence = Duration::from_nanos(cluster.config.lease_ns / 2);
-        cluster.leases.get(brick).is_none_or(|lease| now.since(lease.heard) > silence)
+        cluster.leases.get(brick).is_none_or(|lease| lease.silence(now) > SILENT)
     }
 
     /// Why the brick is held for slow, if it is: by what gateways see, or by how it brings content home beside its peers.
@@ -189,8 +196,7 @@ impl Slow {
             )
         };
         let own_us = cluster.status(brick).map_or(0, |status| status.health.write_us);
-        let stands_still =
-            u64::from(worst.prepare_us.max(own_us)) * 1000 >= STILL_LEASES * cluster.config.lease_ns;
+        let stands_still = Duration::from_micros(worst.prepare_us.max(own_us).into()) >= STANDS_STILL;
         agreed.then(|| Verdict { why: why(), stands_still })
     }
 
@@ -302,7 +308,7 @@ impl Slow {
         };
         let health = &lease.status.health;
         let of_others = self.median_of_others(cluster, brick, |health| health.round_trip_us);
-        lease.is_regular(cluster.config.lease_ns)
+        lease.is_regular()
             && self.writes_well(cluster, brick, health)
             && health.late_us <= LATE_WELL_US
             && health.round_trip_us <= ROUND_TRIP_WELL_US.max(of_others.saturating_mul(TIMES))

@@ -85,7 +85,8 @@ fn volume_request(name: &str, layout: &str, groups: u32, nonce: u64) -> AdminReq
 impl Stage {
     fn new(bricks: u32) -> Stage {
         let care = Care { rebuild_after_s: 60, ..Care::default() };
-        let config = DirectoryConfig { care, ..DirectoryConfig::default() };
+        // Leases are so long that there is time to look at what happens while they last.
+        let config = DirectoryConfig { care, lease_ns: 2_000_000_000, ..DirectoryConfig::default() };
         let mut stage = Stage {
             now: Time(1_000_000_000),
             directory: Directory::new(config, Vec::new(), Time(1_000_000_000)).expect("an empty store"),

@@ -1,61 +1,114 @@
 //! Which members hold up writes, as one gateway sees it: how long each takes to prepare, beside the other members of the
 //! same writes. The directory judges by what all gateways say ([`crate::directory`], `slow`).
 //!
-//! Time is cut into slots of about half a second, a slot into ticks. For each brick a slot knows in which ticks writes
+//! Time is cut into slots of about an eighth of a second, a slot into ticks. For each brick a slot knows in which ticks writes
 //! were under way there, and in which of these one was *late*: longer under way than [`FLOOR`] and than [`TIMES`] as
-//! long as the median of the write's other legs took. A brick that is late for a [`SHARE`] of the time, and for several
-//! times the other bricks' share, for [`ROUNDS`] slots in a row is slow. Time is what counts, not writes: of a brick
+//! long as the median of the write's other legs took. Time is what counts, not writes: of a brick
 //! that stops twice a second a busy gateway sees a thousand fast answers and a few late ones, and half of its time gone.
 //! Comparing within a write leaves out what writes differ in; comparing bricks, what parts of writes do.
+//!
+//! A brick is slow if one of these holds, and several times as much as of the other bricks:
+//!
+//! - In the latest [`WINDOW`] slots it *stood still* for half of the time, for [`HALF_TICKS_MIN`] at least, and did so a moment longer: one was late
+//!   and none was answered in time (of hundreds under way one is nearly always late).
+//! - One was late for a quarter of the time of [`ROUNDS`] such windows in a row, whatever else was answered: a brick has several disks.
 
 use base::{BrickId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::Observed;
 
-const TICK_NS: u64 = 4_000_000;
+const TICK_NS: u64 = 1_000_000;
 /// 128 ticks: as many as a word has bits.
 const SLOT_NS: u64 = 128 * TICK_NS;
+/// Slots that are looked at together: half a second.
+const WINDOW: usize = 4;
 /// A leg is never late before: a disk that must flush for a neighbour first takes as long.
 const FLOOR: Duration = Duration::from_millis(8);
 const TIMES: u32 = 3;
-/// A brick that is late for one in so many ticks holds others up.
-const SHARE: u32 = 4;
-/// How many ticks it must be late for, and how many legs must be known, for a slot to say anything.
-const LATE_TICKS_MIN: u32 = 8;
+/// A brick that is late for one in so many ticks holds others up at once,
+const HALF: u32 = 2;
+/// if it was late for so many,
+const HALF_TICKS_MIN: u32 = 240;
+/// and for one in so many in the long run,
+const QUARTER: u32 = 4;
+/// if it was late for so many in each window.
+const QUARTER_TICKS_MIN: u32 = 32;
+/// Who stands still is told once it did for half of so long again,
+const CONFIRMED: Duration = Duration::from_millis(64);
+/// and is not told to be well again before so long has passed.
+const HELD: Duration = Duration::from_millis(512);
+/// The latest slots are looked at so often at the most.
+const JUDGE_EVERY: Duration = Duration::from_millis(16);
+/// A leg that takes so long is looked at by itself, and not only when a slot is over.
+const LONG: Duration = Duration::from_millis(100);
+/// How many legs must be known, and in how many ticks, for a window to say anything.
 const LEGS_MIN: u32 = 4;
-/// Slots in a row: one and a half seconds.
+const BUSY_TICKS_MIN: u32 = 8;
+/// Windows in a row: one and a half seconds.
 const ROUNDS: u32 = 3;
-/// What was gathered in so many slots without being enough is thrown away.
-const SLOTS_MAX: u32 = 8;
+/// What was gathered in so many windows without being enough is thrown away.
+const WINDOWS_MAX: u32 = 8;
 
 #[derive(Debug, Default)]
 struct Member {
-    /// The ticks of the slot under way in which a write was under way, was late.
-    busy: u128,
-    late: u128,
+    /// The latest slots, each in its turn.
+    latest: [Slot; WINDOW],
     gathered: Gathered,
-    /// The share of its time that it was late in the last slot that said anything, in parts of 1024.
+    /// What was gathered in so many windows said nothing yet.
+    windows: u32,
+    /// The share of its time that it was late in the last windows that said anything, in parts of 1024.
     share: u32,
     rounds: u32,
+    /// Since when it has stood still for most of the latest slots, and whether it is slow for that.
+    still_since: Option<Time>,
+    is_late: bool,
     /// When it was last judged, and by what.
     judged: Option<(Time, Gathered)>,
 }
 
-/// Of one or more slots.
+/// The ticks of a slot in which a write was under way, was late, was answered in time just then; and the legs that became known in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    busy: u128,
+    late: u128,
+    good: u128,
+    legs: u32,
+    took_ns: u64,
+    others_ns: u64,
+}
+
+/// Of several slots.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gathered {
-    slots: u32,
     busy: u32,
     late: u32,
+    /// When it was late and none was answered in time.
+    still: u32,
     legs: u32,
     took_ns: u64,
     others_ns: u64,
 }
 
 impl Gathered {
+    fn add(&mut self, slots: &[Slot]) {
+        for slot in slots {
+            self.busy += slot.busy.count_ones();
+            self.late += slot.late.count_ones();
+            self.still += (slot.late & !slot.good).count_ones();
+            self.legs += slot.legs;
+            self.took_ns = self.took_ns.saturating_add(slot.took_ns);
+            self.others_ns = self.others_ns.saturating_add(slot.others_ns);
+        }
+    }
+
     fn says_something(&self) -> bool {
-        self.legs >= LEGS_MIN && self.busy >= LEGS_MIN
+        self.legs >= LEGS_MIN && self.busy >= BUSY_TICKS_MIN
+    }
+
+    /// The share of its time that the brick was late, in parts of 1024.
+    fn share(&self) -> u32 {
+        1024 * self.late / self.busy.max(1)
     }
 
     fn mean_us(&self, sum_ns: u64) -> u32 {
@@ -69,6 +122,8 @@ pub struct Lateness {
     members: BTreeMap<BrickId, Member>,
     /// When the slot under way began.
     slot: Time,
+    /// When the latest slots were looked at.
+    judged: Time,
     /// Whether something was judged that was not reported.
     is_due: bool,
 }
@@ -80,19 +135,32 @@ impl Lateness {
     /// A leg of a write to `brick` was sent at `sent` and took so long, or has taken so long already and is not answered;
     /// the median of the write's other legs took `others`.
     pub fn note(&mut self, now: Time, brick: BrickId, sent: Time, took: Duration, others: Duration) {
-        let (bound, end) = (FLOOR.max(others * TIMES), sent + took);
-        self.mark(brick, sent, end, sent + bound);
-        if now.0 >= self.slot.0 + SLOT_NS {
-            self.end_slot(now);
-            self.mark(brick, sent, end, sent + bound);
+        let begins_slot = now.0 >= self.slot.0 + SLOT_NS;
+        if begins_slot {
+            self.begin_slot(now);
         }
-        let gathered = &mut self.members.entry(brick).or_default().gathered;
-        gathered.legs += 1;
-        gathered.took_ns = gathered.took_ns.saturating_add(took.as_nanos() as u64);
-        gathered.others_ns = gathered.others_ns.saturating_add(others.as_nanos() as u64);
+        let (bound, end, slot) = (FLOOR.max(others * TIMES), sent + took, self.slot);
+        let latest = &mut self.members.entry(brick).or_default().latest;
+        for back in 0..(WINDOW as u64).min(slot.0 / SLOT_NS + 1) {
+            let begin = Time(slot.0 - back * SLOT_NS);
+            let of_slot = &mut latest[place(begin)];
+            of_slot.busy |= ticks(begin, sent, end + Duration::from_nanos(TICK_NS));
+            if took > bound {
+                of_slot.late |= ticks(begin, sent + bound, end);
+            } else {
+                of_slot.good |= ticks(begin, sent, end + FLOOR);
+            }
+        }
+        let of_slot = &mut latest[place(slot)];
+        of_slot.legs += 1;
+        of_slot.took_ns = of_slot.took_ns.saturating_add(took.as_nanos() as u64);
+        of_slot.others_ns = of_slot.others_ns.saturating_add(others.as_nanos() as u64);
+        if begins_slot || took >= LONG {
+            self.judge_latest(now);
+        }
     }
 
-    /// What there is to tell, once after each slot that said anything.
+    /// What there is to tell: after each window that said anything, and whenever a brick has become slow by its latest slots.
     pub fn take_report(&mut self, now: Time) -> Option<Vec<Observed>> {
         if !core::mem::take(&mut self.is_due) {
             return None;
@@ -101,7 +169,7 @@ impl Lateness {
             let (at, by) = member.judged?;
             (now.since(at) < Self::FRESH).then(|| Observed {
                 brick: *brick,
-                is_slow: member.rounds >= ROUNDS,
+                is_slow: member.is_late || member.rounds >= ROUNDS,
                 prepare_us: by.mean_us(by.took_ns),
                 others_us: by.mean_us(by.others_ns),
             })
@@ -109,43 +177,92 @@ impl Lateness {
         Some(known.collect())
     }
 
-    fn mark(&mut self, brick: BrickId, sent: Time, end: Time, late: Time) {
-        let (slot, member) = (self.slot, self.members.entry(brick).or_default());
-        member.busy |= ticks(slot, sent, end + Duration::from_nanos(TICK_NS));
-        member.late |= ticks(slot, late, end);
-    }
-
-    fn end_slot(&mut self, now: Time) {
+    fn begin_slot(&mut self, now: Time) {
+        let (before, next) = (self.slot.0 / SLOT_NS, now.0 / SLOT_NS);
         // After a pause in the writes what was gathered before is old.
-        if now.0 - self.slot.0 > u64::from(SLOTS_MAX) * SLOT_NS {
+        if next - before > u64::from(WINDOWS_MAX) * WINDOW as u64 {
             for member in self.members.values_mut() {
                 let Member { judged, share, .. } = *member;
                 *member = Member { judged, share, ..Member::default() };
             }
-        }
-        self.slot = Time(now.0 / SLOT_NS * SLOT_NS);
-        let mut judged = Vec::new();
-        for (brick, member) in &mut self.members {
-            let Member { busy, late, gathered, .. } = member;
-            gathered.slots += 1;
-            gathered.busy += core::mem::take(busy).count_ones();
-            gathered.late += core::mem::take(late).count_ones();
-            if gathered.says_something() {
-                member.share = 1024 * gathered.late / gathered.busy.max(1);
-                judged.push((*brick, core::mem::take(gathered)));
-            } else if gathered.slots >= SLOTS_MAX {
-                *gathered = Gathered::default();
+            self.forget(now);
+        } else {
+            for slot in before + 1..=next {
+                if slot.is_multiple_of(WINDOW as u64) {
+                    self.end_window(now);
+                }
+                let place = place(Time(slot * SLOT_NS));
+                self.members.values_mut().for_each(|member| member.latest[place] = Slot::default());
             }
         }
-        self.members.retain(|_, member| {
-            let is_known = member.judged.is_some_and(|(at, _)| now.since(at) < 10 * Self::FRESH);
-            is_known || member.gathered.legs > 0
-        });
+        self.slot = Time(next * SLOT_NS);
+    }
+
+    /// A brick that stands still for half of its time at last is slow, if it still does a moment later: after a pause of this gateway itself all is as
+    /// it was before.
+    fn judge_latest(&mut self, now: Time) {
+        if now.since(self.judged) < JUDGE_EVERY {
+            return;
+        }
+        self.judged = now;
+        let mut standing = Vec::new();
+        for (brick, member) in &mut self.members {
+            let mut by = Gathered::default();
+            by.add(&member.latest);
+            let is_still = by.says_something() && by.still >= HALF_TICKS_MIN && by.still * HALF >= by.busy;
+            match member.still_since {
+                _ if is_still => standing.push((*brick, by)),
+                Some(since) if now.since(since) < HELD => {}
+                _ => (member.still_since, member.is_late) = (None, false),
+            }
+        }
+        for (brick, by) in standing {
+            let others = self.members.iter().filter(|(other, _)| **other != brick);
+            let of_others = upper_median(others.map(|(_, member)| {
+                let mut by = Gathered::default();
+                by.add(&member.latest);
+                1024 * by.still / by.busy.max(1)
+            }));
+            let slot = self.slot;
+            let Some(member) = self.members.get_mut(&brick) else { continue };
+            if 1024 * by.still / by.busy.max(1) < of_others.saturating_mul(TIMES) {
+                continue;
+            }
+            let since = *member.still_since.get_or_insert(now);
+            let lasted = now.since(since);
+            let meanwhile = still_between(&member.latest, slot, since, now);
+            if member.is_late || lasted < CONFIRMED {
+                continue;
+            }
+            if u64::from(meanwhile) * TICK_NS * 2 >= lasted.as_nanos() as u64 {
+                (member.is_late, member.still_since, member.judged) = (true, Some(now), Some((now, by)));
+                self.is_due = true;
+            } else {
+                member.still_since = Some(now);
+            }
+        }
+    }
+
+    fn end_window(&mut self, now: Time) {
+        let mut judged = Vec::new();
+        for (brick, member) in &mut self.members {
+            member.windows += 1;
+            member.gathered.add(&member.latest);
+            if member.gathered.says_something() {
+                member.share = member.gathered.share();
+                judged.push((*brick, core::mem::take(&mut member.gathered)));
+                member.windows = 0;
+            } else if member.windows >= WINDOWS_MAX {
+                (member.gathered, member.windows) = (Gathered::default(), 0);
+            }
+        }
+        self.forget(now);
         for (brick, by) in judged {
-            let of_others = self.share_of_others(brick);
+            let others = self.members.iter().filter(|(other, _)| **other != brick);
+            let of_others = upper_median(others.map(|(_, member)| member.share));
             let member = self.members.entry(brick).or_default();
-            let is_late = by.late >= LATE_TICKS_MIN
-                && member.share * SHARE >= 1024
+            let is_late = by.late >= QUARTER_TICKS_MIN
+                && member.share * QUARTER >= 1024
                 && member.share >= of_others.saturating_mul(TIMES);
             member.rounds = if is_late { member.rounds.saturating_add(1) } else { 0 };
             member.judged = Some((now, by));
@@ -153,13 +270,35 @@ impl Lateness {
         }
     }
 
-    /// The upper median of the other bricks' shares.
-    fn share_of_others(&self, brick: BrickId) -> u32 {
-        let others = self.members.iter().filter(|(other, _)| **other != brick);
-        let mut shares: Vec<u32> = others.map(|(_, member)| member.share).collect();
-        shares.sort_unstable();
-        shares.get(shares.len() / 2).copied().unwrap_or(0)
+    /// Bricks to which nothing was written for long.
+    fn forget(&mut self, now: Time) {
+        self.members.retain(|_, member| {
+            let is_known = member.judged.is_some_and(|(at, _)| now.since(at) < 10 * Self::FRESH);
+            is_known || member.gathered.legs > 0 || member.latest.iter().any(|slot| slot.legs > 0)
+        });
     }
+}
+
+/// The upper median; 0 of none.
+fn upper_median(shares: impl Iterator<Item = u32>) -> u32 {
+    let mut shares: Vec<u32> = shares.collect();
+    shares.sort_unstable();
+    shares.get(shares.len() / 2).copied().unwrap_or(0)
+}
+
+/// The ticks between two moments in which a brick stood still, as far as the latest slots know.
+fn still_between(latest: &[Slot; WINDOW], slot: Time, from: Time, to: Time) -> u32 {
+    let begins = (0..WINDOW as u64).filter_map(|back| slot.0.checked_sub(back * SLOT_NS)).map(Time);
+    let still = |begin: Time| {
+        let of_slot = &latest[place(begin)];
+        of_slot.late & !of_slot.good & ticks(begin, from, to)
+    };
+    begins.map(|begin| still(begin).count_ones()).sum()
+}
+
+/// Where a slot is among the latest.
+fn place(begin: Time) -> usize {
+    (begin.0 / SLOT_NS) as usize % WINDOW
 }
 
 /// The ticks of a slot in which the time from `from` until `to` passes the end of a tick; the last one not.
@@ -231,9 +370,9 @@ mod tests {
 
     #[test]
     fn nobody_is_slow_for_a_hiccup_for_a_share_of_noise_or_when_all_are() {
-        // One stall of 800 ms.
+        // One stall of 200 ms.
         let stall = |at_ms: u64, member| {
-            if member == 1 && (3000..3800).contains(&at_ms) { (3800 - at_ms) as f64 } else { 2.0 }
+            if member == 1 && (3000..3200).contains(&at_ms) { (3200 - at_ms) as f64 } else { 2.0 }
         };
         assert_eq!(slow(&run(10_000, 12, stall)), [0; 0]);
         // Each brick's disk flushes for 60 ms now and then, each at its own time.
@@ -248,6 +387,61 @@ mod tests {
         );
         // Three times the others, and too little to matter.
         assert_eq!(slow(&run(8000, 12, |_, member| if member == 1 { 7.0 } else { 1.0 })), [0; 0]);
+    }
+
+    #[test]
+    fn one_leg_of_hundreds_that_waits_for_long_does_not_mean_that_its_brick_stands_still() {
+        // For a second there is always one write under way there that takes 300 ms.
+        let is_late = |at_ms: u64| (3000..4000).contains(&at_ms) && at_ms.is_multiple_of(200);
+        let took = |at_ms: u64, member| if member == 1 && is_late(at_ms) { 300.0 } else { 2.0 };
+        assert_eq!(slow(&run(6000, 1, took)), [0; 0]);
+        // One of a brick's disks hangs.
+        let hangs = |at_ms: u64, member| if member == 1 && at_ms.is_multiple_of(4) { 900.0 } else { 2.0 };
+        assert_eq!(slow(&run(6000, 1, hangs)), [1]);
+    }
+
+    #[test]
+    fn a_pause_of_the_gateway_itself_is_no_brick_s() {
+        // The answers of one brick lay in the socket.
+        for pause_ms in [200, 260, 300, 400, 700] {
+            let took = |at_ms: u64, member| if member == 1 && at_ms == 4000 { pause_ms as f64 } else { 2.0 };
+            let mut lateness = Lateness::default();
+            let mut told = Vec::new();
+            let mut now_ms = 1000;
+            while now_ms < 8000 {
+                let sent = Time(now_ms * 1_000_000);
+                let each = [0, 1, 2].map(|member| Duration::from_millis(took(now_ms, member) as u64));
+                now_ms += each.iter().max().expect("three").as_millis() as u64;
+                for (member, own) in each.into_iter().enumerate() {
+                    let now = Time(now_ms * 1_000_000);
+                    lateness.note(now, BrickId(member as u32), sent, own, Duration::from_millis(2));
+                    told.extend(lateness.take_report(now));
+                }
+            }
+            assert_eq!(slow(&told), [0; 0], "{pause_ms} ms");
+        }
+    }
+
+    /// When a brick is first reported that is so late from `from_ms` on.
+    fn first_told(every_ms: u64, from_ms: u64, late_ms: f64) -> u64 {
+        let took = |at_ms, member| if member == 1 && at_ms >= from_ms { late_ms } else { 1.5 };
+        let mut span_ms = from_ms;
+        while slow(&run(span_ms, every_ms, took)).is_empty() {
+            span_ms += 20;
+            assert!(span_ms < from_ms + 3000, "it is never told");
+        }
+        span_ms - from_ms
+    }
+
+    #[test]
+    fn a_brick_that_has_become_slow_is_told_within_half_a_second() {
+        for (every_ms, late_ms) in [(1, 20.0), (12, 20.0), (12, 50.0), (20, 50.0)] {
+            let told_ms = first_told(every_ms, 4096, late_ms);
+            assert!(
+                told_ms <= 512,
+                "a write every {every_ms} ms, {late_ms} ms late: told after {told_ms} ms"
+            );
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ Keys of directory.toml (environment: BRICKWORK_<KEY>):
   name          the cluster's name                                          default \"brickwork\"
   store         file of the directory's own store                           default \"directory.db\"
   authority     directory with ca.pem, ca.key and tokens.json               default \".\"
-  lease_ms      milliseconds a brick trusts its views after a heartbeat     default 2000
+  lease_ms      milliseconds a brick trusts its views after its last word   default 300
   rebuild_after how long a brick may be away before it is rebuilt           default 10m
   rebuild_rate  bytes a second that a brick may fetch                       default 256MiB
   scrub_every   time between two scrubs of a brick, or off                  default 7d

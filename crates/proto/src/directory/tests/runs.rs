@@ -176,6 +176,9 @@ fn a_disk_that_is_elsewhere_is_compared_also_if_the_lease_of_the_process_before_
     stage.bricks.insert(MINE, status);
     stage.runs(Run { place: ELSEWHERE, ..run(8, 900, 900) });
     stage.run(100);
+    while matches!(stage.standing(8), Some((_, Standing::Waits))) {
+        stage.run(100);
+    }
     let standing = stage.standing(8);
     assert!(
         matches!(standing, Some((0, Standing::Stands { behind, .. })) if behind.len() == 1),
@@ -221,7 +224,7 @@ fn a_disk_that_is_older_than_what_was_told_of_it_is_left_out_and_compared() {
     let mut stage = stage();
     let before = stage.view();
     stage.runs(run(8, 899, 2000));
-    stage.run(1000);
+    stage.run(200);
     assert!(stage.is_current(), "no view leaves it out while the process before may serve");
     stage.run(4000);
     let told = stage.standings.iter().filter(|((brick, number), _)| (*brick, *number) == (MINE, 8));
@@ -365,7 +368,7 @@ fn an_old_disk_at_the_same_place_is_known_at_the_latest_when_the_process_before_
         stage.runs(run(8, 900, 950));
         stage.run(500);
         stage.runs(run(9, end, end));
-        stage.run(500);
+        stage.run(200);
         let found_old = |stage: &Stage| stage.directory.counters().get(Counter::BrickCameWithAnOldDisk);
         assert_eq!(stage.standing(9), Some(&(0, Standing::Waits)));
         assert_eq!(found_old(&stage), u64::from(!waits), "{end}");
