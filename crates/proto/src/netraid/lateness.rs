@@ -9,7 +9,7 @@
 //!
 //! A brick is slow if one of these holds, and several times as much as of the other bricks:
 //!
-//! - In the latest [`WINDOW`] slots it *stood still* for half of the time, for [`HALF_TICKS_MIN`] at least, and did so a moment longer: one was late
+//! - In the latest [`WINDOW`] slots it *stalled* for half of the time, for [`HALF_TICKS_MIN`] at least, and did so a moment longer: one was late
 //!   and none was answered in time (of hundreds under way one is nearly always late).
 //! - One was late for a quarter of the time of [`ROUNDS`] such windows in a row, whatever else was answered: a brick has several disks.
 
@@ -34,7 +34,7 @@ const HALF_TICKS_MIN: u32 = 240;
 const QUARTER: u32 = 4;
 /// if it was late for so many in each window.
 const QUARTER_TICKS_MIN: u32 = 32;
-/// Who stands still is told once it did for half of so long again,
+/// Who stalls is told once it did for half of so long again,
 const CONFIRMED: Duration = Duration::from_millis(64);
 /// and is not told to be well again before so long has passed.
 const HELD: Duration = Duration::from_millis(512);
@@ -60,8 +60,8 @@ struct Member {
     /// The share of its time that it was late in the last windows that said anything, in parts of 1024.
     share: u32,
     rounds: u32,
-    /// Since when it has stood still for most of the latest slots, and whether it is slow for that.
-    still_since: Option<Time>,
+    /// Since when it has stalled for most of the latest slots, and whether it is slow for that.
+    stalled_since: Option<Time>,
     is_late: bool,
     /// When it was last judged, and by what.
     judged: Option<(Time, Gathered)>,
@@ -84,7 +84,7 @@ struct Gathered {
     busy: u32,
     late: u32,
     /// When it was late and none was answered in time.
-    still: u32,
+    stalled: u32,
     legs: u32,
     took_ns: u64,
     others_ns: u64,
@@ -95,7 +95,7 @@ impl Gathered {
         for slot in slots {
             self.busy += slot.busy.count_ones();
             self.late += slot.late.count_ones();
-            self.still += (slot.late & !slot.good).count_ones();
+            self.stalled += (slot.late & !slot.good).count_ones();
             self.legs += slot.legs;
             self.took_ns = self.took_ns.saturating_add(slot.took_ns);
             self.others_ns = self.others_ns.saturating_add(slot.others_ns);
@@ -198,47 +198,48 @@ impl Lateness {
         self.slot = Time(next * SLOT_NS);
     }
 
-    /// A brick that stands still for half of its time at last is slow, if it still does a moment later: after a pause of this gateway itself all is as
+    /// A brick that stalls for half of its time at last is slow, if it still does a moment later: after a pause of this gateway itself all is as
     /// it was before.
     fn judge_latest(&mut self, now: Time) {
         if now.since(self.judged) < JUDGE_EVERY {
             return;
         }
         self.judged = now;
-        let mut standing = Vec::new();
+        let mut stalling = Vec::new();
         for (brick, member) in &mut self.members {
             let mut by = Gathered::default();
             by.add(&member.latest);
-            let is_still = by.says_something() && by.still >= HALF_TICKS_MIN && by.still * HALF >= by.busy;
-            match member.still_since {
-                _ if is_still => standing.push((*brick, by)),
+            let is_stalled =
+                by.says_something() && by.stalled >= HALF_TICKS_MIN && by.stalled * HALF >= by.busy;
+            match member.stalled_since {
+                _ if is_stalled => stalling.push((*brick, by)),
                 Some(since) if now.since(since) < HELD => {}
-                _ => (member.still_since, member.is_late) = (None, false),
+                _ => (member.stalled_since, member.is_late) = (None, false),
             }
         }
-        for (brick, by) in standing {
+        for (brick, by) in stalling {
             let others = self.members.iter().filter(|(other, _)| **other != brick);
             let of_others = upper_median(others.map(|(_, member)| {
                 let mut by = Gathered::default();
                 by.add(&member.latest);
-                1024 * by.still / by.busy.max(1)
+                1024 * by.stalled / by.busy.max(1)
             }));
             let slot = self.slot;
             let Some(member) = self.members.get_mut(&brick) else { continue };
-            if 1024 * by.still / by.busy.max(1) < of_others.saturating_mul(TIMES) {
+            if 1024 * by.stalled / by.busy.max(1) < of_others.saturating_mul(TIMES) {
                 continue;
             }
-            let since = *member.still_since.get_or_insert(now);
+            let since = *member.stalled_since.get_or_insert(now);
             let lasted = now.since(since);
-            let meanwhile = still_between(&member.latest, slot, since, now);
+            let meanwhile = stalled_between(&member.latest, slot, since, now);
             if member.is_late || lasted < CONFIRMED {
                 continue;
             }
             if u64::from(meanwhile) * TICK_NS * 2 >= lasted.as_nanos() as u64 {
-                (member.is_late, member.still_since, member.judged) = (true, Some(now), Some((now, by)));
+                (member.is_late, member.stalled_since, member.judged) = (true, Some(now), Some((now, by)));
                 self.is_due = true;
             } else {
-                member.still_since = Some(now);
+                member.stalled_since = Some(now);
             }
         }
     }
@@ -286,14 +287,14 @@ fn upper_median(shares: impl Iterator<Item = u32>) -> u32 {
     shares.get(shares.len() / 2).copied().unwrap_or(0)
 }
 
-/// The ticks between two moments in which a brick stood still, as far as the latest slots know.
-fn still_between(latest: &[Slot; WINDOW], slot: Time, from: Time, to: Time) -> u32 {
+/// The ticks between two moments in which a brick stalled, as far as the latest slots know.
+fn stalled_between(latest: &[Slot; WINDOW], slot: Time, from: Time, to: Time) -> u32 {
     let begins = (0..WINDOW as u64).filter_map(|back| slot.0.checked_sub(back * SLOT_NS)).map(Time);
-    let still = |begin: Time| {
+    let stalled = |begin: Time| {
         let of_slot = &latest[place(begin)];
         of_slot.late & !of_slot.good & ticks(begin, from, to)
     };
-    begins.map(|begin| still(begin).count_ones()).sum()
+    begins.map(|begin| stalled(begin).count_ones()).sum()
 }
 
 /// Where a slot is among the latest.
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn one_leg_of_hundreds_that_waits_for_long_does_not_mean_that_its_brick_stands_still() {
+    fn one_leg_of_hundreds_that_waits_for_long_does_not_mean_that_its_brick_stalls() {
         // For a second there is always one write under way there that takes 300 ms.
         let is_late = |at_ms: u64| (3000..4000).contains(&at_ms) && at_ms.is_multiple_of(200);
         let took = |at_ms: u64, member| if member == 1 && is_late(at_ms) { 300.0 } else { 2.0 };
