@@ -96,8 +96,8 @@ fn what_happened_to_a_brick_is_told_afterwards_and_to_who_follows() {
     assert_eq!(numbers, (before + 1..=last).collect::<Vec<_>>(), "{followed:?}");
 
     let lines = site.text("events --brick 2 --since 1h");
-    let left =
-        lines.lines().find(|line| line.contains("is left out of 2 groups: nothing was heard of it for"));
+    let why = "is left out of 2 groups: the connection to it has ended, and nothing was heard of it for";
+    let left = lines.lines().find(|line| line.contains(why));
     let left = left.unwrap_or_else(|| panic!("{lines}"));
     assert!(left[20..].starts_with(" ! brick-2  is left out"), "{left}");
     let order = ["is admitted", "is left out", "returns to", "has caught up"].map(|what| lines.find(what));

@@ -109,7 +109,7 @@ fn a_write_waits_for_all_current_members_and_a_read_does_not() {
     cluster.write(1, volume, 0, pattern(1, BLOCK)).expect("written");
     cluster.kill(NodeId::Brick(BrickId(2)));
     let write = cluster.begin(1, volume, Io::Write { offset: 8192 }, Payload::from(pattern(2, BLOCK)));
-    cluster.run(Duration::from_millis(1500));
+    cluster.run(Duration::from_millis(150));
     assert_eq!(cluster.reply(write), None, "acknowledged before the dead brick's lease had ended");
     assert_eq!(cluster.read(1, volume, 0, 4096), pattern(1, BLOCK));
     cluster.run(Duration::from_secs(3));
