@@ -15,6 +15,7 @@ pub mod gateway;
 pub mod heads;
 pub mod index;
 pub mod layout;
+mod median;
 pub mod netraid;
 pub mod object;
 #[cfg(feature = "planted")]

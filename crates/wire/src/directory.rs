@@ -470,6 +470,8 @@ pub struct BrickEntry {
     pub slow: Option<SlowEntry>,
     /// What it said last.
     pub status: BrickStatus,
+    /// The map's version that it said it knows; 0 if it was not heard since the directory started.
+    pub version: u64,
 }
 
 /// A gateway as the directory sees it.
@@ -727,7 +729,8 @@ wire_struct!(BrickEntry {
     joining_groups,
     evicted,
     slow,
-    status
+    status;
+    since 23: version
 });
 wire_struct!(GatewayStatus { id, address, silent_ms; since 9: beside; since 20: name, opened });
 wire_struct!(OpenCount { volume, users });

@@ -246,6 +246,7 @@ mod tests {
             evicted: false,
             slow: None,
             status: BrickStatus { scrub, ..BrickStatus::default() },
+            version: 1,
         }
     }
 

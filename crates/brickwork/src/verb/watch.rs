@@ -314,6 +314,7 @@ mod tests {
                 },
                 ..BrickStatus::default()
             },
+            version: 1,
         };
         ClusterStatus {
             bricks: vec![brick],

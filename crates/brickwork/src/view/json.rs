@@ -125,7 +125,7 @@ pub fn brick_json(brick: &BrickEntry) -> Value {
     let disks: Vec<String> = status.disks.iter().map(|disk| format!("{disk:016x}")).collect();
     json!({
         "id": brick.id.0, "name": brick.id.to_string(), "state": brick_state(brick), "alive": brick.alive,
-        "evicted": brick.evicted, "silent_ms": brick.silent_ms, "groups": brick.groups,
+        "evicted": brick.evicted, "silent_ms": brick.silent_ms, "version": brick.version, "groups": brick.groups,
         "stale_groups": brick.stale_groups, "joining_groups": brick.joining_groups, "address": status.address,
         "capacity_bytes": status.space.capacity_bytes, "used_bytes": status.space.used_bytes, "in_doubt": status.in_doubt,
         "unreadable_blocks": status.unreadable_blocks, "repaired_blocks": status.rot.repaired_blocks,

@@ -274,6 +274,7 @@ mod tests {
             evicted: false,
             slow: None,
             status,
+            version: 1,
         }
     }
 

@@ -29,21 +29,15 @@ fn wait_for_state(site: &Site, brick: u64, state: &str) {
     }
 }
 
-/// Waits until every brick has been heard twice from now on: with the first heartbeat it learns of what is new, with the
-/// second it says so.
-fn wait_for_heartbeats(site: &Site, bricks: u64) {
+/// Waits until every brick has told the directory that it knows of all that is done now.
+fn wait_until_known(site: &Site, bricks: u64) {
+    let version = |of: &Value| of["version"].as_u64().expect("a version");
+    let (status, _) = site.json("status");
     let start = Instant::now();
-    let heard = |brick| {
-        Instant::now() - Duration::from_millis(site.brick(brick)["silent_ms"].as_u64().expect("it is heard"))
-    };
     for brick in 1..=bricks {
-        let mut after = start;
-        for _ in 0..2 {
-            while heard(brick) <= after {
-                assert!(start.elapsed() < LIMIT, "brick-{brick} is not heard of");
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            after = Instant::now();
+        while version(&site.brick(brick)) < version(&status) {
+            assert!(start.elapsed() < LIMIT, "{} does not know of {status}", site.brick(brick));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
@@ -246,7 +240,7 @@ fn a_lost_directory_is_made_anew_from_what_the_bricks_know() {
     let (mut site, written) = site(3, "raid1x3");
     site.text("volume snapshot first monday");
     site.text("volume create second --size 1MiB --layout raid1x3 --groups 1");
-    wait_for_heartbeats(&site, 3);
+    wait_until_known(&site, 3);
     let dir = site.dir.path().display().to_string();
     let refusal = site.refusal(&format!("directory rebuild --dir {dir}"));
     assert!(refusal.contains("directory.db") && refusal.contains("is there"), "{refusal}");
@@ -277,7 +271,7 @@ fn a_lost_directory_is_made_anew_from_what_the_bricks_know() {
 fn a_volume_that_was_deleted_while_a_brick_was_away_is_left_out_when_asked_for() {
     let (mut site, _) = site(3, "raid1x3");
     site.text("volume snapshot first monday");
-    wait_for_heartbeats(&site, 3);
+    wait_until_known(&site, 3);
     site.cluster.kill("directory").expect("it is killed");
     let store = site.dir.path().join("directory.db");
     std::fs::remove_file(&store).expect("the disk breaks");

@@ -54,23 +54,17 @@ impl Lease {
         self.next_renewal
     }
 
-    /// A heartbeat was answered: with a lease or not, which is to be renewed after so long.
-    pub(super) fn renew_every(&mut self, now: Time, is_granted: bool, every_ns: u64) {
-        let every = if is_granted { Duration::from_nanos(every_ns) } else { Duration::ZERO };
+    /// The lease is to be renewed after so long; zero where it is not.
+    pub(super) fn renew_every(&mut self, now: Time, every: Duration) {
         if every != self.renew_every {
             self.renew_every = every;
-            self.after_word(now);
+            self.on_renewal_sent(now);
         }
     }
 
-    /// The directory was told something now.
-    fn after_word(&mut self, now: Time) {
-        self.next_renewal = if self.renew_every.is_zero() { Time::MAX } else { now + self.renew_every };
-    }
-
-    /// A renewal goes out.
+    /// A renewal goes out, or a heartbeat, which is one.
     pub(super) fn on_renewal_sent(&mut self, now: Time) {
-        self.after_word(now);
+        self.next_renewal = if self.renew_every.is_zero() { Time::MAX } else { now + self.renew_every };
     }
 
     /// The next heartbeat goes out no later than `at`.
@@ -86,6 +80,6 @@ impl Lease {
     /// A heartbeat goes out.
     pub(super) fn on_heartbeat_sent(&mut self, now: Time) {
         self.next_heartbeat = now + HEARTBEAT;
-        self.after_word(now);
+        self.on_renewal_sent(now);
     }
 }

@@ -385,7 +385,8 @@ impl Brick {
             self.membership.lease.extend(now, sent, lease_ns);
             self.membership.is_known |= lease_ns > 0;
         }
-        self.membership.lease.renew_every(now, lease_ns > 0, renew_ns);
+        let every = if lease_ns > 0 { Duration::from_nanos(renew_ns) } else { Duration::ZERO };
+        self.membership.lease.renew_every(now, every);
         self.note_newest(version.max(newest), fx);
         self.vitals.on_heartbeat_done(now, sent, is_slow);
         if let Some(table) = streams {

@@ -1,6 +1,7 @@
 //! What a brick says to the directory, and when: its disks are played by the test.
 
 mod old_disks;
+mod renewals;
 
 use super::*;
 use base::{

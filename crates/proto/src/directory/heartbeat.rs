@@ -104,7 +104,7 @@ pub(super) fn on_renewal(
 
 /// Whether the brick may trust its views at all: not while one is being made that leaves it out.
 fn stays(cluster: &Cluster, changes: &Views, now: Time, brick: BrickId) -> bool {
-    !cluster.holds_still(now) && !changes.leave_out(cluster, brick) && cluster.takes_groups(brick)
+    !cluster.holds_still(now) && !changes.leave_out(brick) && cluster.takes_groups(brick)
 }
 
 /// Whether a view has left the brick out, or given its place to another, since the map's version that it knows.

@@ -47,8 +47,8 @@ pub(super) struct Lease {
     pub(super) heard: Time,
     /// When it sent that, by its own clock.
     pub(super) sent: Time,
-    /// For how long the directory has not listened since.
-    deaf: Duration,
+    /// For how long the directory had not listened then, all in all.
+    deaf_then: Duration,
     /// The latest time until which it may believe.
     until: Time,
     /// What it said last.
@@ -86,11 +86,6 @@ impl Lease {
     pub(super) fn is_regular(&self) -> bool {
         self.wanted_ns() <= REGULAR.as_nanos() as u64
     }
-
-    /// For how long it has been silent, not counting what the directory missed.
-    pub(super) fn silence(&self, now: Time) -> Duration {
-        now.since(self.heard).saturating_sub(self.deaf)
-    }
 }
 
 #[derive(Debug)]
@@ -100,6 +95,8 @@ pub(super) struct Leases {
     drift_ppm: u64,
     /// Until when bricks not heard since the start may believe.
     grace: Time,
+    /// For how long the directory has not listened, all in all.
+    deaf: Duration,
     /// Until when the end of a connection says nothing.
     calls_until: Time,
     bricks: BTreeMap<BrickId, Lease>,
@@ -110,8 +107,15 @@ impl Leases {
     pub(super) fn new(config: &DirectoryConfig, now: Time, knows_bricks: bool) -> Leases {
         let (lease_ns, drift_ppm) = (config.lease_ns, u64::from(config.drift_ppm));
         let longest_ns = (LONGEST.as_nanos() as u64).max(2 * lease_ns);
-        let mut leases =
-            Leases { lease_ns, longest_ns, drift_ppm, grace: now, calls_until: now, bricks: BTreeMap::new() };
+        let mut leases = Leases {
+            lease_ns,
+            longest_ns,
+            drift_ppm,
+            grace: now,
+            deaf: Duration::ZERO,
+            calls_until: now,
+            bricks: BTreeMap::new(),
+        };
         if knows_bricks {
             leases.grace = now + leases.with_drift(longest_ns);
         }
@@ -145,11 +149,11 @@ impl Leases {
 
     /// Something was heard of the brick itself.
     fn hear(&mut self, (now, sent): (Time, Time), brick: BrickId) -> &mut Lease {
-        let (grace, longest_ns) = (self.grace, self.longest_ns);
+        let (grace, longest_ns, deaf) = (self.grace, self.longest_ns, self.deaf);
         let lease = self.bricks.entry(brick).or_insert_with(|| Lease {
             heard: now,
             sent,
-            deaf: Duration::ZERO,
+            deaf_then: deaf,
             until: grace,
             status: BrickStatus::default(),
             known: 0,
@@ -159,12 +163,12 @@ impl Leases {
             mean_ns: 0,
             deviation_ns: 0,
         });
-        let gap_ns = lease.silence(now).as_nanos() as u64;
-        // A longer gap is an absence, which says nothing about the link.
-        if (1..longest_ns).contains(&gap_ns) {
+        let gap_ns = silence(now, deaf, lease).as_nanos() as u64;
+        // Neither a longer one nor the absence of one that began anew says anything about the link.
+        if !lease.is_down && (1..longest_ns).contains(&gap_ns) {
             lease.observe(gap_ns);
         }
-        (lease.heard, lease.sent, lease.deaf, lease.is_down) = (now, sent, Duration::ZERO, false);
+        (lease.heard, lease.sent, lease.deaf_then, lease.is_down) = (now, sent, deaf, false);
         lease
     }
 
@@ -229,31 +233,34 @@ impl Leases {
         self.bricks.len()
     }
 
-    /// The directory did not listen for so long until now: that was no brick's silence.
-    pub(super) fn forgive(&mut self, now: Time, deaf: Duration) {
-        for lease in self.bricks.values_mut() {
-            lease.deaf = lease.deaf.max(now.since(lease.heard).min(lease.deaf + deaf));
-        }
+    /// The directory did not listen for so long: that was no brick's silence.
+    pub(super) fn forgive(&mut self, deaf: Duration) {
+        self.deaf += deaf;
     }
 
-    /// The directory did not run for long. What it hears of connections now is what became of them meanwhile.
+    /// The directory did not run for long. What it hears of connections now is what became of them meanwhile, and bricks have yet to call again.
     pub(super) fn on_pause(&mut self, now: Time) {
+        self.deaf += AFTER_PAUSE;
         self.calls_until = now + AFTER_PAUSE;
-        for lease in self.bricks.values_mut() {
-            (lease.is_down, lease.deaf) = (false, now.since(lease.heard) + AFTER_PAUSE);
-        }
+        self.bricks.values_mut().for_each(|lease| lease.is_down = false);
+    }
+
+    /// For how long a brick has been silent, not counting what the directory missed; none of one that was never heard.
+    pub(super) fn silence(&self, now: Time, brick: BrickId) -> Option<Duration> {
+        Some(silence(now, self.deaf, self.bricks.get(&brick)?))
     }
 
     /// Whether it is known if the brick is there: it was heard lately, or has been silent for longer than the directory may have been away.
     pub(super) fn is_settled(&self, now: Time, brick: BrickId) -> bool {
-        now > self.grace
-            || self.bricks.get(&brick).is_some_and(|lease| lease.silence(now) < self.patience(brick))
+        now > self.grace || self.silence(now, brick).is_some_and(|silence| silence < self.patience(brick))
     }
 
     /// Bricks that were heard lately.
     pub(super) fn is_alive(&self, now: Time, brick: BrickId) -> bool {
         self.bricks.get(&brick).is_some_and(|lease| {
-            !lease.is_down && lease.silence(now) < self.patience(brick) && lease.status.failed.is_none()
+            !lease.is_down
+                && silence(now, self.deaf, lease) < self.patience(brick)
+                && lease.status.failed.is_none()
         })
     }
 
@@ -271,7 +278,7 @@ impl Leases {
     ) -> BTreeSet<BrickId> {
         let are_all_silent = self.are_all_silent(now);
         let is_waited_for = |brick: &BrickId| {
-            are_all_silent && self.bricks.get(brick).is_some_and(|lease| is_silent_lately(now, lease))
+            are_all_silent && self.bricks.get(brick).is_some_and(|lease| self.is_silent_lately(now, lease))
         };
         let is_gone = |brick: &BrickId| !self.is_alive(now, *brick) && !is_waited_for(brick);
         all.filter(|brick| (is_gone(brick) || unwanted(*brick)) && self.has_ended(now, *brick)).collect()
@@ -279,17 +286,26 @@ impl Leases {
 
     /// Whether more than half of the bricks that were heard lately have fallen silent, and more than one.
     fn are_all_silent(&self, now: Time) -> bool {
-        let lately = self.bricks.iter().filter(|(_, lease)| lease.silence(now) < ALL_SILENT);
-        let (silent, heard): (Vec<_>, Vec<_>) =
-            lately.partition(|(brick, lease)| is_silent_lately(now, lease) && !self.is_alive(now, **brick));
+        let lately = self.bricks.iter().filter(|(_, lease)| silence(now, self.deaf, lease) < ALL_SILENT);
+        let (silent, heard): (Vec<_>, Vec<_>) = lately
+            .partition(|(brick, lease)| self.is_silent_lately(now, lease) && !self.is_alive(now, **brick));
         silent.len() > heard.len().max(1)
+    }
+
+    /// Whether nothing was heard of the brick, and nobody said why, for less long than where all are silent.
+    fn is_silent_lately(&self, now: Time, lease: &Lease) -> bool {
+        !lease.is_down && lease.status.failed.is_none() && silence(now, self.deaf, lease) < ALL_SILENT
     }
 
     /// When next a brick may be dead, or one that gets no lease has none any more, if nothing is heard of it.
     pub(super) fn next_end(&self, now: Time) -> Option<Time> {
         let end = |(brick, lease): (&BrickId, &Lease)| {
             let is_awaited = lease.is_granted && !lease.is_down;
-            let silent = if is_awaited { lease.heard + lease.deaf + self.patience(*brick) } else { now };
+            let silent = if is_awaited {
+                lease.heard + (self.deaf - lease.deaf_then) + self.patience(*brick)
+            } else {
+                now
+            };
             silent.max(lease.until.max(self.grace) + Duration::from_nanos(1))
         };
         self.bricks.iter().map(end).filter(|end| *end > now).min()
@@ -300,9 +316,9 @@ impl Leases {
     }
 }
 
-/// Whether nothing was heard of the brick, and nobody said why, for less long than where all are silent.
-fn is_silent_lately(now: Time, lease: &Lease) -> bool {
-    !lease.is_down && lease.status.failed.is_none() && lease.silence(now) < ALL_SILENT
+/// For how long a brick has been silent where the directory has not listened for so long, all in all.
+fn silence(now: Time, deaf: Duration, lease: &Lease) -> Duration {
+    now.since(lease.heard).saturating_sub(deaf - lease.deaf_then)
 }
 
 #[cfg(test)]
@@ -388,28 +404,49 @@ mod tests {
     #[test]
     fn what_the_directory_missed_is_no_silence_and_no_lease() {
         let mut leases = heard_until(9000);
-        leases.forgive(ms(11_100), Duration::from_secs(2));
+        leases.forgive(Duration::from_secs(2));
         assert!(leases.is_alive(ms(11_400), BRICK) && !is_dead(&leases, ms(11_400)));
         assert!(leases.has_ended(ms(11_400), BRICK), "its lease was no longer for that");
+        assert_eq!(leases.next_end(ms(11_400)), Some(ms(11_500)));
         assert!(is_dead(&leases, ms(11_500)));
+        leases.on_renewal((ms(12_000), Time::ZERO), BRICK, true);
+        assert!(leases.length_ns(BRICK) > CONFIG.lease_ns, "it was silent for a second");
         let mut leases = heard_until(9000);
-        leases.forgive(ms(9100), Duration::from_secs(2));
-        assert!(is_dead(&leases, ms(9600)), "no more than it was silent for");
-        let mut leases = heard_until(9000);
-        leases.forgive(ms(11_000), Duration::from_secs(2));
+        leases.forgive(Duration::from_millis(1900));
         leases.on_renewal((ms(11_000), Time::ZERO), BRICK, true);
         assert_eq!(leases.length_ns(BRICK), CONFIG.lease_ns, "that was not irregular");
     }
 
     #[test]
-    fn after_a_pause_of_the_directory_bricks_have_the_time_to_call_again() {
+    fn after_a_pause_of_the_directory_bricks_have_the_time_to_call_again_and_the_dead_stay_dead() {
+        let pause = |heard_ms| {
+            let mut leases = heard_until(heard_ms);
+            leases.on_down(ms(60_010), BRICK);
+            leases.forgive(Duration::from_millis(2900));
+            leases.on_pause(ms(63_000));
+            leases.on_down(ms(63_010), BRICK);
+            leases
+        };
+        let leases = pause(60_000);
+        assert!(leases.is_alive(ms(64_399), BRICK) && !is_dead(&leases, ms(64_399)));
+        assert!(is_dead(&leases, ms(64_400)));
+        let leases = pause(9000);
+        assert!(!leases.is_alive(ms(63_000), BRICK) && is_dead(&leases, ms(63_000)));
+    }
+
+    #[test]
+    fn a_process_that_began_anew_is_no_irregular_brick() {
         let mut leases = heard_until(9000);
         leases.on_down(ms(9010), BRICK);
-        leases.forgive(ms(12_000), Duration::from_millis(2900));
-        leases.on_pause(ms(12_000));
-        leases.on_down(ms(12_010), BRICK);
-        assert!(leases.is_alive(ms(13_400), BRICK) && !is_dead(&leases, ms(13_400)));
-        assert!(is_dead(&leases, ms(13_500)));
+        leases.on_renewal((ms(10_500), Time::ZERO), BRICK, true);
+        assert_eq!(leases.length_ns(BRICK), CONFIG.lease_ns);
+    }
+
+    #[test]
+    fn a_brick_without_a_lease_is_heard_less_often_and_waited_for_longer() {
+        let mut leases = heard_until(9000);
+        heartbeat(&mut leases, 9100, Version::CURRENT, false);
+        assert!(leases.is_alive(ms(10_099), BRICK) && !leases.is_alive(ms(10_101), BRICK));
     }
 
     #[test]
@@ -430,7 +467,10 @@ mod tests {
         let dead = |leases: &Leases, at| leases.dead(ms(at), all.into_iter(), |_| false);
         beat(&mut leases, 9600, BrickId(3));
         assert!(dead(&leases, 9600).is_empty() && dead(&leases, 10_999).is_empty());
-        assert_eq!(dead(&leases, 11_000).len(), 3);
+        assert_eq!(dead(&leases, 11_000), BTreeSet::from(all), "the third one for its own silence");
+        leases.on_down(ms(9600), BrickId(1));
+        assert_eq!(dead(&leases, 9600), BTreeSet::from([1, 2].map(BrickId)), "of one it is known why");
+        leases.hear((ms(9000), Time::ZERO), BrickId(1));
         beat(&mut leases, 9650, BrickId(2));
         assert_eq!(dead(&leases, 9700), BTreeSet::from([BrickId(1)]), "one of three");
     }

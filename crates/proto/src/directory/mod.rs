@@ -282,7 +282,7 @@ impl Directory {
             (NodeId::Gateway(gateway), Message::Observed { members }) => {
                 // Writes wait for who is slow: the next look at bricks comes at once.
                 if self.desk.slow.on_observed(now, gateway, members) {
-                    self.next_tick = self.next_tick.min(now.max(self.looked + EARLIEST));
+                    self.look_by(now);
                 }
             }
             // An old store does not know who is who: volumes are served as while the directory is away.
@@ -436,7 +436,7 @@ impl Directory {
         if late.is_zero() {
             return;
         }
-        self.desk.cluster.leases.forgive(now, late);
+        self.desk.cluster.leases.forgive(late);
         if late > PAUSE {
             self.desk.cluster.counters.count(Counter::DirectoryWasPaused);
             self.desk.cluster.leases.on_pause(now);
@@ -446,8 +446,12 @@ impl Directory {
     /// The next look comes no later than when a brick may be dead.
     fn look_at_ends(&mut self, now: Time) {
         if let Some(end) = self.desk.cluster.leases.next_end(now) {
-            self.next_tick = self.next_tick.min(end);
+            self.look_by(end);
         }
+    }
+
+    fn look_by(&mut self, at: Time) {
+        self.next_tick = self.next_tick.min(at.max(self.looked + EARLIEST));
     }
 
     /// Tries a store that fails again, and tells those that have waited for it too long.

@@ -11,6 +11,7 @@
 //! What a brick tells of itself can only take its own place from it: of two peers the slower one counts, and one is not enough.
 
 use super::cluster::Cluster;
+use crate::median::upper_median;
 use base::{BrickId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -145,12 +146,11 @@ fn median_of_peers(cluster: &Cluster, now: Time, (view, brick): (&GroupView, Bri
     let is_peer =
         |peer: &&BrickId| **peer != brick && cluster.leases.is_alive(now, **peer) && !cluster.is_slow(**peer);
     let peers = view.members.iter().filter(is_peer);
-    let mut homes: Vec<u32> = peers
+    let homes: Vec<u32> = peers
         .filter_map(|peer| health(cluster, *peer))
         .map(|health| health.home_us)
         .filter(|us| *us > 0)
         .collect();
-    homes.sort_unstable();
     let is_enough = homes.len() >= PEERS_MIN.min(view.members.len() - 1);
-    homes.get(homes.len() / 2).copied().filter(|_| is_enough)
+    upper_median(homes).filter(|_| is_enough)
 }

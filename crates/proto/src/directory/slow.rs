@@ -22,6 +22,7 @@ use super::news::News;
 use super::records::SlowRecord;
 use super::saturated::SaturatedBricks;
 use crate::counters::Counter;
+use crate::median::upper_median;
 use base::{BrickId, GatewayId, GroupId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -170,7 +171,7 @@ impl Slow {
 
     /// Who says nothing is about to lose its lease: it is left out for that, and returns when it is heard again.
     fn is_silent(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
-        cluster.leases.get(brick).is_none_or(|lease| lease.silence(now) > SILENT)
+        cluster.leases.silence(now, brick).is_none_or(|silence| silence > SILENT)
     }
 
     /// Why the brick is held for slow, if it is: by what gateways see, or by how it brings content home beside its peers.
@@ -324,10 +325,8 @@ impl Slow {
     fn median_of_others(&self, cluster: &Cluster, brick: BrickId, of: impl Fn(&Health) -> u32) -> u32 {
         let others =
             cluster.records.bricks.keys().filter(|other| **other != brick && !cluster.is_slow(**other));
-        let mut values: Vec<u32> =
-            others.filter_map(|other| cluster.status(*other)).map(|status| of(&status.health)).collect();
-        values.sort_unstable();
-        values.get(values.len() / 2).copied().unwrap_or(0)
+        let values = others.filter_map(|other| cluster.status(*other)).map(|status| of(&status.health));
+        upper_median(values).unwrap_or(0)
     }
 
     fn forget_good_conduct(

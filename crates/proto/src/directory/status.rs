@@ -236,6 +236,7 @@ impl Desk {
             evicted: self.cluster.records.bricks.get(&id).is_some_and(|record| record.evicted),
             slow: self.slow.entry(&self.cluster, now, id),
             status,
+            version: lease.map_or(0, |lease| lease.known),
         }
     }
 

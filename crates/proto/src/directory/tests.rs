@@ -10,6 +10,7 @@ mod loans;
 mod news;
 mod pages;
 mod placement;
+mod renewals;
 mod returning;
 mod runs;
 mod saturated;
@@ -170,17 +171,9 @@ impl Stage {
     fn run(&mut self, milliseconds: u64) {
         for _ in 0..milliseconds / 100 {
             self.now = Time(self.now.0 + 100_000_000);
-            for (brick, status) in self.bricks.clone() {
-                let message = Message::Heartbeat {
-                    brick,
-                    sent: self.now,
-                    known: if self.lagging.contains(&brick) { 0 } else { u64::MAX - 1 },
-                    status: Box::new(status),
-                    streams: self.reports.get(&brick).cloned().unwrap_or_default(),
-                    speaks: self.speaks.get(&brick).copied().unwrap_or(wire::Version::CURRENT),
-                    time: base::ClusterTime::FIRST,
-                };
-                self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() });
+            for brick in self.bricks.keys().copied().collect::<Vec<_>>() {
+                let packet = self.heartbeat(brick).into();
+                self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet });
             }
             let (before, told) = (self.latest_views(), self.news.len());
             let mut fx = Vec::new();
@@ -188,6 +181,19 @@ impl Stage {
             self.follow(fx);
             self.check_news(&before, told);
             self.directory.check(Depth::Deep);
+        }
+    }
+
+    /// What a brick that lives says now.
+    fn heartbeat(&self, brick: BrickId) -> Message {
+        Message::Heartbeat {
+            brick,
+            sent: self.now,
+            known: if self.lagging.contains(&brick) { 0 } else { u64::MAX - 1 },
+            status: Box::new(self.bricks[&brick].clone()),
+            streams: self.reports.get(&brick).cloned().unwrap_or_default(),
+            speaks: self.speaks.get(&brick).copied().unwrap_or(wire::Version::CURRENT),
+            time: base::ClusterTime::FIRST,
         }
     }
 

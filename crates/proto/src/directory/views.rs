@@ -25,6 +25,7 @@ const RECORD_ANSWER: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Views {
     changes: BTreeMap<GroupId, Change>,
+    leavers: Leavers,
     /// What they do to bricks, as far as it is not told.
     moves: Moves,
     /// Groups of which it is told that members do not answer, and for which view.
@@ -32,6 +33,31 @@ pub(super) struct Views {
     /// Questions for records of other groups.
     asked: BTreeMap<u64, RecordAsked>,
     serial: u64,
+}
+
+/// Which bricks the changes under way leave out.
+#[derive(Debug, Default)]
+struct Leavers {
+    of_group: BTreeMap<GroupId, Vec<BrickId>>,
+    /// In how many groups each.
+    counts: BTreeMap<BrickId, usize>,
+}
+
+impl Leavers {
+    /// From now on the change of a group leaves out these, and no others.
+    fn set(&mut self, group: GroupId, bricks: Vec<BrickId>) {
+        bricks.iter().for_each(|brick| *self.counts.entry(*brick).or_default() += 1);
+        for brick in self.of_group.remove(&group).unwrap_or_default() {
+            let count = self.counts.entry(brick).or_default();
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&brick);
+            }
+        }
+        if !bricks.is_empty() {
+            self.of_group.insert(group, bricks);
+        }
+    }
 }
 
 /// A question to a member of another group, for a record.
@@ -63,11 +89,21 @@ impl Views {
     }
 
     /// Whether a view is being made that leaves out this brick.
-    pub(super) fn leave_out(&self, cluster: &Cluster, brick: BrickId) -> bool {
-        self.changes.values().any(|change| {
-            let before = cluster.active(change.next.group);
-            before.is_some_and(|view| view.is_writer(brick)) && !change.next.is_writer(brick)
-        })
+    pub(super) fn leave_out(&self, brick: BrickId) -> bool {
+        self.leavers.counts.contains_key(&brick)
+    }
+
+    fn enter(&mut self, cluster: &Cluster, group: GroupId, change: Change) {
+        let active = cluster.active(group);
+        let writers = active.into_iter().flat_map(GroupView::writing_bricks).map(|(_, brick)| brick);
+        self.leavers.set(group, writers.filter(|brick| !change.next.is_writer(*brick)).collect());
+        self.changes.insert(group, change);
+    }
+
+    /// The change of a group is over, or there is none any more.
+    fn remove(&mut self, group: GroupId) {
+        self.leavers.set(group, Vec::new());
+        self.changes.remove(&group);
     }
 
     /// Whether the group's first view is being made, and the brick has not said that it began: then it can have nothing to lose there.
@@ -114,7 +150,7 @@ impl Views {
 
     /// A group is deleted.
     pub(super) fn forget(&mut self, group: GroupId) {
-        self.changes.remove(&group);
+        self.remove(group);
     }
 
     /// Changes that were under way when the directory stopped begin again.
@@ -145,7 +181,9 @@ impl Views {
         if !resumed.is_empty() {
             cluster.counters.count(Counter::DirectoryRestartedInsideAViewChange);
         }
-        self.changes.extend(resumed);
+        for (group, change) in resumed {
+            self.enter(cluster, group, change);
+        }
     }
 
     /// Leaves out members of a view in force: who remains must promise before it is sure to come.
@@ -261,7 +299,7 @@ impl Views {
         );
         let bare = cluster.records.bare.get(&group).copied();
         let change = Change::new(next, geometry, voters, holds, now).telling(bare);
-        self.changes.insert(group, if is_revocable { change.revocable() } else { change });
+        self.enter(cluster, group, if is_revocable { change.revocable() } else { change });
         cluster.put(puts, vec![After::Change(group, number)], fx);
     }
 
@@ -427,7 +465,7 @@ impl Views {
     ) -> Option<VolumeId> {
         // A further change may have begun meanwhile.
         if self.changes.get(&group).is_some_and(|change| change.step == Step::Finishing) {
-            self.changes.remove(&group);
+            self.remove(group);
         }
         cluster.publish(group, None, fx);
         cluster.records.groups.get(&group).map(|record| record.volume)

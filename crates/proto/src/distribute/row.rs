@@ -41,7 +41,11 @@ impl Row {
         let mut slow: Vec<(u8, BrickId)> = self.members.clone();
         slow.retain(|(_, brick)| is_slower(*brick));
         // Enough stay in any case: the slowest go first.
-        slow.sort_by_key(|(_, brick)| Reverse(load.pace().expected_ns(now, *brick, kind)));
+        let expected_ns = |brick| {
+            let silence_ns = load.pace().silence(now, brick, kind).as_nanos() as u64;
+            load.pace().expected_ns(now, brick, kind).max(silence_ns)
+        };
+        slow.sort_by_key(|(_, brick)| Reverse(expected_ns(*brick)));
         slow.truncate(self.members.len().saturating_sub(self.needed));
         slow.into_iter().fold(Members::default(), |slots, (slot, _)| slots.with(slot))
     }

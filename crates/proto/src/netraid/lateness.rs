@@ -7,12 +7,13 @@
 //! that stops twice a second a busy gateway sees a thousand fast answers and a few late ones, and half of its time gone.
 //! Comparing within a write leaves out what writes differ in; comparing bricks, what parts of writes do.
 //!
-//! A brick is slow if one of these holds, and several times as much as of the other bricks:
+//! A brick is slow if one of these holds, and three times as much as of the other bricks:
 //!
-//! - In the latest [`WINDOW`] slots it *stalled* for half of the time, for [`HALF_TICKS_MIN`] at least, and did so a moment longer: one was late
-//!   and none was answered in time (of hundreds under way one is nearly always late).
-//! - One was late for a quarter of the time of [`ROUNDS`] such windows in a row, whatever else was answered: a brick has several disks.
+//! - It *stalls*: in the latest [`WINDOW`] slots there was a late leg, and none that was answered in time, for half of the time that it was busy and for
+//!   [`HALF_TICKS_MIN`]; and for half of [`CONFIRMED`] after that. (Of hundreds under way one leg is nearly always late.)
+//! - There was a late leg for a quarter of the time of [`ROUNDS`] such windows in a row, whatever else was answered: a brick has several disks.
 
+use crate::median::upper_median;
 use base::{BrickId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -26,17 +27,17 @@ const WINDOW: usize = 4;
 /// A leg is never late before: a disk that must flush for a neighbour first takes as long.
 const FLOOR: Duration = Duration::from_millis(8);
 const TIMES: u32 = 3;
-/// A brick that is late for one in so many ticks holds others up at once,
+/// A brick that stalls for one in so many ticks holds others up at once,
 const HALF: u32 = 2;
-/// if it was late for so many,
+/// if it stalled for so many,
 const HALF_TICKS_MIN: u32 = 240;
 /// and for one in so many in the long run,
 const QUARTER: u32 = 4;
 /// if it was late for so many in each window.
 const QUARTER_TICKS_MIN: u32 = 32;
-/// Who stalls is told once it did for half of so long again,
+/// and for half of the time of so much longer.
 const CONFIRMED: Duration = Duration::from_millis(64);
-/// and is not told to be well again before so long has passed.
+/// Who was told to stall is not told to be well again before so long has passed.
 const HELD: Duration = Duration::from_millis(512);
 /// The latest slots are looked at so often at the most.
 const JUDGE_EVERY: Duration = Duration::from_millis(16);
@@ -109,6 +110,11 @@ impl Gathered {
     /// The share of its time that the brick was late, in parts of 1024.
     fn share(&self) -> u32 {
         1024 * self.late / self.busy.max(1)
+    }
+
+    /// The share of its time that it stalled.
+    fn stalled_share(&self) -> u32 {
+        1024 * self.stalled / self.busy.max(1)
     }
 
     fn mean_us(&self, sum_ns: u64) -> u32 {
@@ -205,38 +211,36 @@ impl Lateness {
             return;
         }
         self.judged = now;
-        let mut stalling = Vec::new();
-        for (brick, member) in &mut self.members {
+        let mut all = Vec::with_capacity(self.members.len());
+        for (brick, member) in &self.members {
             let mut by = Gathered::default();
             by.add(&member.latest);
+            all.push((*brick, by));
+        }
+        for (brick, by) in &all {
+            let Some(member) = self.members.get_mut(brick) else { continue };
             let is_stalled =
                 by.says_something() && by.stalled >= HALF_TICKS_MIN && by.stalled * HALF >= by.busy;
-            match member.stalled_since {
-                _ if is_stalled => stalling.push((*brick, by)),
-                Some(since) if now.since(since) < HELD => {}
-                _ => (member.stalled_since, member.is_late) = (None, false),
+            if !is_stalled {
+                // Who was told is not told to be well again at once.
+                if member.stalled_since.is_none_or(|since| now.since(since) >= HELD) {
+                    (member.stalled_since, member.is_late) = (None, false);
+                }
+                continue;
             }
-        }
-        for (brick, by) in stalling {
-            let others = self.members.iter().filter(|(other, _)| **other != brick);
-            let of_others = upper_median(others.map(|(_, member)| {
-                let mut by = Gathered::default();
-                by.add(&member.latest);
-                1024 * by.stalled / by.busy.max(1)
-            }));
-            let slot = self.slot;
-            let Some(member) = self.members.get_mut(&brick) else { continue };
-            if 1024 * by.stalled / by.busy.max(1) < of_others.saturating_mul(TIMES) {
+            let others = all.iter().filter(|(other, _)| other != brick);
+            let of_others = upper_median(others.map(|(_, of)| of.stalled_share())).unwrap_or(0);
+            if by.stalled_share() < of_others.saturating_mul(TIMES) {
                 continue;
             }
             let since = *member.stalled_since.get_or_insert(now);
             let lasted = now.since(since);
-            let meanwhile = stalled_between(&member.latest, slot, since, now);
+            let meanwhile = stalled_between(&member.latest, self.slot, since, now);
             if member.is_late || lasted < CONFIRMED {
                 continue;
             }
             if u64::from(meanwhile) * TICK_NS * 2 >= lasted.as_nanos() as u64 {
-                (member.is_late, member.stalled_since, member.judged) = (true, Some(now), Some((now, by)));
+                (member.is_late, member.stalled_since, member.judged) = (true, Some(now), Some((now, *by)));
                 self.is_due = true;
             } else {
                 member.stalled_since = Some(now);
@@ -260,7 +264,7 @@ impl Lateness {
         self.forget(now);
         for (brick, by) in judged {
             let others = self.members.iter().filter(|(other, _)| **other != brick);
-            let of_others = upper_median(others.map(|(_, member)| member.share));
+            let of_others = upper_median(others.map(|(_, member)| member.share)).unwrap_or(0);
             let member = self.members.entry(brick).or_default();
             let is_late = by.late >= QUARTER_TICKS_MIN
                 && member.share * QUARTER >= 1024
@@ -278,13 +282,6 @@ impl Lateness {
             is_known || member.gathered.legs > 0 || member.latest.iter().any(|slot| slot.legs > 0)
         });
     }
-}
-
-/// The upper median; 0 of none.
-fn upper_median(shares: impl Iterator<Item = u32>) -> u32 {
-    let mut shares: Vec<u32> = shares.collect();
-    shares.sort_unstable();
-    shares.get(shares.len() / 2).copied().unwrap_or(0)
 }
 
 /// The ticks between two moments in which a brick stalled, as far as the latest slots know.
@@ -443,6 +440,55 @@ mod tests {
                 "a write every {every_ms} ms, {late_ms} ms late: told after {told_ms} ms"
             );
         }
+    }
+
+    /// Legs to bricks that do not answer, noted again and again for so long, beside others that do. Who is told to be slow.
+    fn unanswered(span_ms: u64, bricks: u32, silent: &[u32]) -> Vec<u32> {
+        let (mut lateness, mut reports) = (Lateness::default(), Vec::new());
+        let quick = Duration::from_millis(2);
+        for ms in (4096..4096 + span_ms + 1000).step_by(10) {
+            let now = Time(ms * 1_000_000);
+            for brick in 0..bricks {
+                let stalls = silent.contains(&brick) && ms < 4096 + span_ms;
+                let took = if stalls { Duration::from_millis(ms - 4096) } else { quick };
+                lateness.note(now, BrickId(brick), now - took, took, quick);
+            }
+            reports.extend(lateness.take_report(now));
+        }
+        slow(&reports)
+    }
+
+    #[test]
+    fn a_stall_of_a_third_of_a_second_is_told_and_a_shorter_one_or_one_of_most_bricks_is_not() {
+        assert_eq!(unanswered(350, 4, &[1]), [1]);
+        for short_ms in [200, 240, 290] {
+            assert_eq!(unanswered(short_ms, 4, &[1]), [0; 0], "{short_ms} ms");
+        }
+        assert_eq!(unanswered(350, 4, &[0, 1, 2]), [0; 0]);
+    }
+
+    #[test]
+    fn who_stalls_for_less_than_half_of_the_time_is_told_later() {
+        // Of each half second 220 ms.
+        let stopped = |at_ms: u64| if at_ms % 512 < 220 { (220 - at_ms % 512) as f64 } else { 0.0 };
+        let took = |at_ms, member| 1.5 + if member == 1 && at_ms >= 4096 { stopped(at_ms) } else { 0.0 };
+        assert_eq!(slow(&run(3096 + 1400, 1, took)), [0; 0]);
+        assert_eq!(slow(&run(3096 + 2500, 1, took)), [1]);
+    }
+
+    #[test]
+    fn who_is_told_to_stall_is_told_to_be_well_again_after_half_a_second_at_the_earliest() {
+        let mut lateness = Lateness::default();
+        let quick = Duration::from_millis(2);
+        let mut is_told = |ms: u64, took_ms: u64| {
+            let (now, took) = (Time(ms * 1_000_000), Duration::from_millis(took_ms));
+            lateness.note(now, BrickId(0), now - quick, quick, quick);
+            lateness.note(now, BrickId(1), now - took, took, quick);
+            lateness.members[&BrickId(1)].is_late
+        };
+        let told = (4100..5000).step_by(10).find(|ms| is_told(*ms, ms - 4096)).expect("it is told");
+        let well = (told + 10..7000).step_by(10).find(|ms| !is_told(*ms, 2)).expect("it is well again");
+        assert!(well - told >= 512, "{told} {well}");
     }
 
     #[test]

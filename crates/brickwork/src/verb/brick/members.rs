@@ -286,6 +286,7 @@ mod tests {
             evicted,
             slow: Some(slow),
             status,
+            version: 1,
         };
         for (is_out, stale_groups) in [(true, 1), (true, 2), (false, 0)] {
             brick.stale_groups = stale_groups;

@@ -7,9 +7,9 @@ use wire::{ClusterStatus, JournalReport, Place, Run, Standing, StatusPart};
 const MINE: BrickId = BrickId(1);
 const HERE: Place = Place { disk: 1, boot: 1 };
 const AFTER_A_REBOOT: Place = Place { boot: 2, ..HERE };
-const ELSEWHERE: Place = Place { disk: 2, boot: 3 };
+pub(super) const ELSEWHERE: Place = Place { disk: 2, boot: 3 };
 
-fn run(number: u64, found: u64, durable: u64) -> Run {
+pub(super) fn run(number: u64, found: u64, durable: u64) -> Run {
     let journals = vec![JournalReport { disk: 1, found, durable }];
     Run { number, journals, place: HERE, ..Run::default() }
 }
@@ -29,7 +29,7 @@ impl Stage {
     }
 
     /// A heartbeat of a process that is not the one of [`Stage::runs`].
-    fn beat(&mut self, run: Run, address: &str) {
+    pub(super) fn beat(&mut self, run: Run, address: &str) {
         let status = BrickStatus { run, address: address.to_owned(), ..self.bricks[&MINE].clone() };
         let message = Message::Heartbeat {
             brick: MINE,
@@ -45,7 +45,7 @@ impl Stage {
 }
 
 /// A cluster whose first brick has told that its journal is durable up to 900.
-fn stage() -> Stage {
+pub(super) fn stage() -> Stage {
     let mut stage = Stage::new(3);
     stage.volume("raid1x3", 1);
     stage.runs(run(7, 0, 900));

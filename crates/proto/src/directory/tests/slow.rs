@@ -59,7 +59,7 @@ impl Stage {
 }
 
 const LATE: Health = Health { write_us: 50_000, read_us: 50_000, ..WELL };
-/// As long as two leases.
+/// It stands still.
 const STILL: Health = Health { write_us: 4_000_000, ..LATE };
 const WELL: Health =
     Health { write_us: 900, read_us: 100, late_us: 100, round_trip_us: 200, home_us: 0, held_permille: 0 };

@@ -2,6 +2,7 @@
 //! is decided; the members are told at leisure.
 
 use crate::distribute::rescue;
+use crate::median::upper_median;
 use crate::netraid::operate::{Context, retry_delay};
 use crate::netraid::order::writer::Way;
 use crate::netraid::path::gw::{Leg, Legs};
@@ -189,17 +190,15 @@ impl Round {
         for (slot, vote) in self.votes.iter().filter(|(_, vote)| is_meant(vote)) {
             let brick = view.members[usize::from(*slot)];
             let others = self.votes.iter().filter(|(other, _)| *other != slot);
-            let mut others: Vec<Duration> = others.filter_map(|(_, vote)| vote.took).collect();
+            let median = upper_median(others.filter_map(|(_, vote)| vote.took));
             // A connection that is down says nothing of how fast the brick behind it is.
-            let (Some(sent), false) = (vote.sent.filter(|_| cx.views.is_up(brick)), others.is_empty()) else {
+            let (Some(sent), Some(median)) = (vote.sent.filter(|_| cx.views.is_up(brick)), median) else {
                 continue;
             };
-            let middle = others.len() / 2;
-            let (_, median, _) = others.select_nth_unstable(middle);
             let waited = vote.excused + cx.excused_at(*slot);
             let begun = now.min(sent + waited);
             let took = vote.took.unwrap_or(now.since(begun));
-            cx.choice.lateness_mut().note(now, brick, begun, took, *median);
+            cx.choice.lateness_mut().note(now, brick, begun, took, median);
         }
     }
 }

@@ -1,0 +1,203 @@
+//! Stand-ins: who takes the writes of a member that is away, and for how long.
+
+use super::*;
+
+/// A group of three copies and the bricks beside it.
+fn stage(bricks: u32) -> (Stage, GroupView) {
+    let mut stage = Stage::new(bricks);
+    stage.volume("raid1x3", 1);
+    let view = stage.view();
+    (stage, view)
+}
+
+impl Stage {
+    fn lose(&mut self, brick: BrickId) -> BrickStatus {
+        self.bricks.remove(&brick).expect("it is there")
+    }
+
+    /// Lets time pass until the group has another view.
+    fn next_view(&mut self) -> GroupView {
+        let before = self.view().number;
+        for _ in 0..100 {
+            if self.view().number != before {
+                return self.view();
+            }
+            self.run(100);
+        }
+        panic!("the view stays {:?}", self.view());
+    }
+
+    fn count(&self, counter: Counter) -> u64 {
+        self.directory.counters().get(counter)
+    }
+}
+
+#[test]
+fn the_view_that_leaves_a_member_out_names_who_stands_in() {
+    let (mut stage, first) = stage(4);
+    let (lost, spare) = (brick_at(&first, 1), spare(&first));
+    stage.lose(lost);
+    let view = stage.next_view();
+    assert_eq!((view.number.0, view.current, view.joining), (first.number.0 + 1, Slots(0b101), Slots(0b010)));
+    assert_eq!((&view.sealed[..], view.members[1]), (&[(1, lost)][..], spare));
+    assert!(
+        view.stands_in(spare) && !view.is_catching_up(spare) && view.has_part(lost) && !view.is_writer(lost)
+    );
+    let of =
+        |brick| stage.directory.desk.brick_entries(stage.now, &BTreeSet::new()).find(|of| of.id == brick);
+    let (of_spare, of_lost) = (of(spare).expect("listed"), of(lost).expect("listed"));
+    assert_eq!((of_spare.groups, of_spare.stand_in_groups, of_spare.joining_groups), (0, 1, 0));
+    assert_eq!((of_lost.groups, of_lost.stale_groups), (1, 1));
+    let told: Vec<String> = stage.news.iter().map(ToString::to_string).collect();
+    assert!(
+        told.iter().any(|line| line.contains(&format!("{spare} stands in for {lost} in 1 group"))),
+        "{told:?}"
+    );
+    // Nothing else follows from that.
+    stage.run(20_000);
+    assert_eq!(stage.view(), view);
+}
+
+#[test]
+fn a_member_that_returns_has_its_slot_again_and_the_stand_in_gives_back_what_it_took() {
+    let (mut stage, first) = stage(4);
+    let (lost, spare) = (brick_at(&first, 0), spare(&first));
+    let status = stage.lose(lost);
+    assert!(stage.next_view().stands_in(spare));
+    stage.bricks.insert(lost, status);
+    let view = stage.next_view();
+    assert_eq!((&view.members, view.joining, view.sealed.len()), (&first.members, Slots(0b001), 0));
+    assert!(view.is_catching_up(lost));
+    stage.catch_up(lost);
+    stage.run(500);
+    assert_eq!(stage.view().current, Slots(0b111));
+    assert_eq!((stage.count(Counter::StandInNamed), stage.count(Counter::SealedMemberReturned)), (1, 1));
+    let told: Vec<String> = stage.news.iter().map(ToString::to_string).collect();
+    assert!(!told.iter().any(|line| line.contains(&format!("{spare} is left out"))), "{told:?}");
+    // It stands in again only once it has given its blocks back.
+    stage.lose(lost);
+    let view = stage.next_view();
+    assert!(view.sealed.is_empty() && !view.has_part(spare), "{view:?}");
+    stage.bricks.get_mut(&spare).expect("alive").groups.left = vec![(view.group, view.number)];
+    assert!(stage.next_view().stands_in(spare));
+}
+
+#[test]
+fn the_stand_in_of_a_member_that_stays_away_catches_up_and_keeps_the_slot() {
+    let (mut stage, first) = stage(4);
+    let (lost, spare) = (brick_at(&first, 2), spare(&first));
+    let status = stage.lose(lost);
+    stage.run(50_000);
+    assert!(stage.view().stands_in(spare), "not yet given up");
+    stage.run(15_000);
+    let view = stage.view();
+    assert!(view.is_catching_up(spare) && view.sealed.is_empty() && !view.has_part(lost), "{view:?}");
+    assert_eq!((view.current, view.joining), (Slots(0b011), Slots(0b100)));
+    stage.catch_up(spare);
+    stage.run(500);
+    assert!(stage.view().is_current(spare));
+    let told: Vec<String> = stage.news.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|line| line.contains(&format!("{spare} takes the place of {lost}"))), "{told:?}");
+    // The former member is asked to give back what it has, and comes back no more.
+    stage.bricks.insert(lost, status);
+    stage.run(5000);
+    assert!(!stage.view().has_part(lost));
+}
+
+#[test]
+fn who_is_to_stand_in_and_does_not_answer_is_done_without() {
+    let (mut stage, first) = stage(5);
+    let lost = brick_at(&first, 1);
+    let spares: Vec<BrickId> = (1..=5).map(BrickId).filter(|brick| !first.has_part(*brick)).collect();
+    stage.mute = spares.clone();
+    stage.lose(lost);
+    let begun = stage.now;
+    let view = stage.next_view();
+    assert!(
+        view.sealed.is_empty() && view.current == Slots(0b101) && view.member_at(1) == Some(lost),
+        "{view:?}"
+    );
+    let lease = core::time::Duration::from_millis(2500);
+    assert!(
+        stage.now.since(begun) < lease + core::time::Duration::from_millis(400),
+        "{:?}",
+        stage.now.since(begun)
+    );
+    // Each try costs the writes a moment.
+    stage.run(20_000);
+    assert_eq!(stage.view(), view);
+    stage.mute.clear();
+    stage.run(15_000);
+    assert!(spares.iter().any(|spare| stage.view().stands_in(*spare)), "{:?}", stage.view());
+}
+
+#[test]
+fn a_stand_in_that_dies_leaves_the_slot_to_the_member_and_the_writes_to_another() {
+    let (mut stage, first) = stage(5);
+    let lost = brick_at(&first, 0);
+    let status = stage.lose(lost);
+    let stand_in = brick_at(&stage.next_view(), 0);
+    stage.lose(stand_in);
+    let view = stage.next_view();
+    assert_eq!(view.sealed, [(0, lost)]);
+    assert!(!view.has_part(stand_in) && view.members[0] != lost, "{view:?}");
+    // Both that are left may go now: the group has no more than it needs.
+    stage.bricks.insert(lost, status);
+    assert!(stage.next_view().is_catching_up(lost));
+}
+
+#[test]
+fn a_directory_that_restarts_knows_who_stands_in_for_whom() {
+    for answers in [true, false] {
+        let (mut stage, first) = stage(4);
+        let (lost, spare) = (brick_at(&first, 1), spare(&first));
+        let status = stage.lose(lost);
+        if !answers {
+            // It is stored, and not in force yet.
+            stage.mute = vec![brick_at(&first, 2)];
+            while stage.count(Counter::StandInNamed) == 0 {
+                stage.run(100);
+            }
+        } else {
+            stage.next_view();
+        }
+        stage.restart();
+        stage.mute.clear();
+        stage.run(10_000);
+        assert_eq!(stage.view().sealed, [(1, lost)], "answers: {answers}");
+        assert!(stage.view().stands_in(spare));
+        stage.restart();
+        stage.bricks.insert(lost, status);
+        stage.run(10_000);
+        assert!(stage.view().is_catching_up(lost), "{:?}", stage.view());
+    }
+}
+
+#[test]
+fn nobody_stands_in_where_nobody_is_to_spare_or_it_is_not_wanted() {
+    let (mut stage, first) = stage(3);
+    stage.lose(brick_at(&first, 1));
+    let view = stage.next_view();
+    assert_eq!((view.sealed.len(), view.writers()), (0, Slots(0b101)));
+    let (mut stage, first) = self::stage(4);
+    stage.directory.desk.cluster.config.stand_ins = false;
+    stage.lose(brick_at(&first, 1));
+    let view = stage.next_view();
+    assert_eq!((view.sealed.len(), view.writers()), (0, Slots(0b101)));
+}
+
+#[test]
+fn a_brick_that_comes_too_late_to_be_named_stands_in_later() {
+    let (mut stage, first) = stage(4);
+    let (lost, spare) = (brick_at(&first, 1), spare(&first));
+    let status = stage.lose(spare);
+    stage.run(10_000);
+    stage.lose(lost);
+    assert!(stage.next_view().sealed.is_empty());
+    stage.bricks.insert(spare, status);
+    assert!(stage.next_view().stands_in(spare));
+}
+
+fn spare(view: &GroupView) -> BrickId {
+    (1..).map(BrickId).find(|brick| !view.has_part(*brick)).expect("a fourth brick")
+}
