@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
-/// Time for the others to leave the brick out (a lease of 2 to 4 s) and to overwrite all that is to be read.
+/// Time for the others to leave the brick out (its lease ends after 0.3 to 4 s) and to overwrite all that is to be read.
 const SECONDS_MIN: u64 = 7;
 const WHOLE_WITHIN: Duration = Duration::from_secs(60);
 

@@ -183,7 +183,8 @@ impl Job for Overloaded {
         ];
         let named = standings.named.values().map(|warning| format!("In the last warning {warning}."));
         // One is enough: a brick that returns is left out for the same reason again.
-        let left = standings.changes.iter().find(|change| change.standing.contains("leaves"));
+        let leaves = |change: &&Change| change.standing.slow.as_ref().is_some_and(|slow| slow.leaves);
+        let left = standings.changes.iter().find(leaves);
         let left = left.map(|Change { after, brick, standing }| {
             format!("At {:.1} s {brick} was held for {standing}.", after.as_secs_f64())
         });
@@ -236,8 +237,14 @@ fn system(parameters: &Parameters, scale: Scale, at: (&str, u32), [slower, times
         piece_bytes: EXTENT_BYTES * u64::from(layout.data()),
     });
     let end = Duration::from_secs(scale.of(parameters.count("overload_seconds")));
-    let conditions =
-        Conditions { layout: Some(layout), spread, window: WINDOW, end: Some(end), ..Conditions::default() };
+    let conditions = Conditions {
+        layout: Some(layout),
+        spread,
+        window: WINDOW,
+        end: Some(end),
+        watches_bricks: true,
+        ..Conditions::default()
+    };
     let mix = Mix { reads: 0.0, sizes: Sizes::Blocks(1), locality: Locality::Uniform };
     let outstanding = parameters.count("overload_outstanding") as u32 * times;
     let length = Length { warmup: 0, requests: u64::MAX };

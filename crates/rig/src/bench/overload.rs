@@ -373,7 +373,7 @@ impl Watch {
     fn changes(&self) -> Vec<(Duration, String)> {
         let in_words = |Change { after, brick, standing }: &Change| {
             let number = self.numbers.get(brick).copied().unwrap_or(0);
-            let now = if standing.is_empty() { "well" } else { standing };
+            let now = if standing.is_well() { "well".to_owned() } else { standing.to_string() };
             (*after, format!("brick {number}: {now}"))
         };
         self.standings.changes.iter().map(in_words).collect()

@@ -52,6 +52,8 @@ pub struct Conditions {
     /// Whether it is counted what crosses the machines' memories, from half of so long after the warm-up until so long after the
     /// last answer: requests are asked one at a time, and all is quiet then.
     pub counts_crossings: Option<Duration>,
+    /// Whether the directory is asked, ten times a second, how bricks stand.
+    pub watches_bricks: bool,
     /// When what happens to whom.
     pub incidents: Vec<(Duration, Victim)>,
     /// Whether requests are for whole blocks, all those that they touch: as real daemons are asked where every block is checked.

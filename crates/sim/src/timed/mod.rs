@@ -456,7 +456,7 @@ impl Timed {
             self.events += 1;
             self.world.on_event(event);
             let now = Time(self.world.time.now_ns());
-            if now >= look_at {
+            if conditions.watches_bricks && now >= look_at {
                 look_at = Time(now.0 + LOOK_NS);
                 self.look_at_bricks(now.since(began));
             }
@@ -480,7 +480,9 @@ impl Timed {
         self.world.judge(verdict);
         let (windows, violation) = (self.load().windows(), self.world.judges.take_violation());
         let now = Time(self.world.time.now_ns());
-        self.look_at_bricks(now.since(began));
+        if conditions.watches_bricks {
+            self.look_at_bricks(now.since(began));
+        }
         let standings = core::mem::take(&mut self.standings);
         let (served, lost) = (self.load().served(now), self.load().lost());
         let worked = self.worked().since(&self.before.worked);

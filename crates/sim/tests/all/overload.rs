@@ -24,7 +24,8 @@ fn overload(outstanding: u32, slower: u32, plant: Option<&str>) -> Lived {
     cluster.bricks[SLOWER.0 as usize - 1].speed = vec![(Time::ZERO, 100 * slower)];
     let mix = Mix { reads: 0.0, sizes: Sizes::Blocks(1), locality: Locality::Uniform };
     let plant = plant.map(str::to_owned);
-    let conditions = Conditions { window: WINDOW, end: Some(SPAN), plant, ..Conditions::default() };
+    let conditions =
+        Conditions { window: WINDOW, end: Some(SPAN), watches_bricks: true, plant, ..Conditions::default() };
     let length = Length { warmup: 0, requests: u64::MAX };
     let workload = Workload::Closed { outstanding, mix };
     timed::live_through(&cluster, workload, length, &conditions, 1).expect("it runs")

@@ -141,7 +141,6 @@ fn parity_is_right_while_a_brick_is_away() {
     assert_eq!(lived.windows.iter().map(|window| window.requests).sum::<u64>(), 4_500);
 }
 
-/// Three quick disks under gateways of which the first is killed at 2 s, with so many machines of clients.
 /// The first write of a coded volume leaves some bricks of its group out. These did not count as full, and were taken for the next group as
 /// well: they served both, and others served none.
 #[test]
@@ -157,6 +156,7 @@ fn groups_of_coded_volumes_have_no_brick_in_common() {
     }
 }
 
+/// Three quick disks under gateways of which the first is killed at 2 s, with so many machines of clients.
 fn gateway_killed(gateways: u32, machines: Machines, protocol: &str) -> Result<Lived, TimedError> {
     let entry = find("sata-ssd").expect("the drive is in the library");
     let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));

@@ -32,7 +32,7 @@ const TAKEN_PER_BYTE: f64 = 3.0 + 1.25;
 /// How much of the disks the volumes may take: groups are drawn, so that some bricks have more of them than others, and a full disk
 /// takes no more writes.
 const FILLED_MAX: f64 = 0.6;
-/// Random load before the brick is killed, and after. A dead brick is left out when its lease of 2 s has ended.
+/// Random load before the brick is killed, and after. A dead brick is left out when its lease has ended, after a third of a second.
 const BEFORE_KILL: Duration = Duration::from_secs(2);
 const AFTER_KILL: Duration = Duration::from_secs(4);
 
