@@ -111,6 +111,8 @@ base::named! {
         RunOustedByALaterOne: "run ousted by a later one",
         ScrubFoundNoRoomForARepair: "scrub found no room for a repair",
         SlotGivenToAnotherBrick: "slot given to another brick",
+        StandInNamed: "stand-in named",
+        SealedMemberReturned: "sealed member returned",
         SlowMemberCameBack: "slow member came back",
         SlowMemberKeptWhereItsGroupsNeedIt: "slow member kept where its groups need it",
         SlowMemberLeftOut: "slow member left out",

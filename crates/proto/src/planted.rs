@@ -1,7 +1,7 @@
 //! Rules of which one is broken on purpose, to see that the checkers find it. They exist only with the feature `planted`.
 
 use crate::rules::{Rules, SOUND};
-use base::{NodeId, Stamp};
+use base::{BrickId, NodeId, Stamp};
 use core::time::Duration;
 use wire::{GroupView, PrepareOutcome};
 
@@ -14,6 +14,10 @@ pub enum Plant {
     CountsAtOnce,
     /// A brick trusts its views for ever once it had a lease.
     LeaseOutlivesView,
+    /// A write is decided before those have it who stand in for members.
+    StandInCountsEarly,
+    /// A member that was sealed serves reads under whatever view they name.
+    SealedIsBelieved,
     /// The directory acts on a store that is older than what bricks know.
     OldStoreUnnoticed,
     /// A brick is told all that it missed at once.
@@ -84,6 +88,8 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
         Some(Plant::CountsAtOnce) => &CountsAtOnce,
         Some(Plant::LeaseOutlivesView) => &LeaseOutlivesView,
+        Some(Plant::StandInCountsEarly) => &StandInCountsEarly,
+        Some(Plant::SealedIsBelieved) => &SealedIsBelieved,
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
         Some(Plant::TellsAllAtOnce) => &TellsAllAtOnce,
         Some(Plant::KeepsDeletions) => &KeepsDeletions,
@@ -145,6 +151,30 @@ struct LeaseOutlivesView;
 impl Rules for LeaseOutlivesView {
     fn counts_on_lease(&self, _is_leased: bool, was_leased: bool) -> bool {
         was_leased
+    }
+}
+
+#[derive(Debug)]
+struct StandInCountsEarly;
+
+impl Rules for StandInCountsEarly {
+    fn waits_for_stand_ins(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct SealedIsBelieved;
+
+impl Rules for SealedIsBelieved {
+    fn serves_read(
+        &self,
+        admitted: Result<(), Option<GroupView>>,
+        _from: NodeId,
+        (in_force, me): (Option<&GroupView>, BrickId),
+    ) -> Result<(), Option<GroupView>> {
+        let is_sealed = in_force.is_some_and(|view| view.sealed.iter().any(|(_, brick)| *brick == me));
+        if is_sealed { Ok(()) } else { admitted }
     }
 }
 
@@ -264,6 +294,7 @@ impl Rules for RebuildReadsStaleCopy {
         &self,
         admitted: Result<(), Option<GroupView>>,
         from: NodeId,
+        _in_force: (Option<&GroupView>, BrickId),
     ) -> Result<(), Option<GroupView>> {
         admitted.or_else(|view| if matches!(from, NodeId::Brick(_)) { Ok(()) } else { Err(view) })
     }

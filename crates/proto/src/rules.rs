@@ -1,7 +1,7 @@
 //! The rules at which a mistake would break a promise. Each machine is handed the rules that it goes by: [`SOUND`], but
 //! where a test of the checkers hands in others, of which one is broken on purpose (`planted`).
 
-use base::{NodeId, Stamp};
+use base::{BrickId, NodeId, Stamp};
 use core::fmt::Debug;
 use core::time::Duration;
 use wire::{GroupView, PrepareOutcome};
@@ -98,17 +98,23 @@ pub trait Rules: Debug + Sync {
         !is_later_here
     }
 
-    /// Whether a read is served, by whether the view that it names admits it; if not, the view to tell the reader.
+    /// Whether a read is served, by whether the view that it names admits it; if not, the view to tell the reader. And the view that is in force.
     fn serves_read(
         &self,
         admitted: Result<(), Option<GroupView>>,
         _from: NodeId,
+        (_in_force, _me): (Option<&GroupView>, BrickId),
     ) -> Result<(), Option<GroupView>> {
         admitted
     }
 
     /// Whether a read that sees what is not decided is given it, where there is some.
     fn shows_undecided(&self) -> bool {
+        true
+    }
+
+    /// Whether a write waits for stand-ins.
+    fn waits_for_stand_ins(&self) -> bool {
         true
     }
 

@@ -2,12 +2,14 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 33] = [
+pub const NAMES: [&str; 35] = [
     "fencing_off",
     "old_store_unnoticed",
     "old_disk_unnoticed",
     "counts_at_once",
     "lease_outlives_view",
+    "stand_in_counts_early",
+    "sealed_is_believed",
     "tells_all_at_once",
     "keeps_deletions",
     "repeats_at_once",
@@ -61,6 +63,8 @@ mod planted {
             "old_disk_unnoticed" => Plant::OldDiskUnnoticed,
             "counts_at_once" => Plant::CountsAtOnce,
             "lease_outlives_view" => Plant::LeaseOutlivesView,
+            "stand_in_counts_early" => Plant::StandInCountsEarly,
+            "sealed_is_believed" => Plant::SealedIsBelieved,
             "tells_all_at_once" => Plant::TellsAllAtOnce,
             "keeps_deletions" => Plant::KeepsDeletions,
             "repeats_at_once" => Plant::RepeatsAtOnce,

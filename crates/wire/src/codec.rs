@@ -69,6 +69,14 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    /// A value in which no field is younger than `version`, whatever the rest is.
+    pub fn decode_as_of<T: Wire>(&mut self, version: Version) -> Result<T, DecodeError> {
+        let mut inner = Reader::of(version, self.bytes);
+        let value = T::decode(&mut inner)?;
+        self.bytes = inner.bytes;
+        Ok(value)
+    }
+
     /// The next byte, which stays there.
     pub fn peek(&self) -> Option<u8> {
         self.bytes.first().copied()
@@ -105,6 +113,11 @@ impl<'a> Writer<'a> {
     /// Whether the reader knows fields that came with `version`.
     pub fn knows(&self, version: u32) -> bool {
         self.version.0 >= version
+    }
+
+    /// Behind these, for a reader that knows fields up to another version.
+    pub fn as_of(&mut self, version: Version) -> Writer<'_> {
+        Writer { bytes: self.bytes, version }
     }
 
     /// One byte.

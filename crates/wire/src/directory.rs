@@ -472,6 +472,10 @@ pub struct BrickEntry {
     pub status: BrickStatus,
     /// The map's version that it said it knows; 0 if it was not heard since the directory started.
     pub version: u64,
+    /// Groups in which it stands in for a member that is away: they are no part of `groups`.
+    pub stand_in_groups: u32,
+    /// How much of what it lacked when it came it has by now, in percent. It only grows. None where it lacks nothing, or is away.
+    pub caught_up_percent: Option<u8>,
 }
 
 /// A gateway as the directory sees it.
@@ -575,6 +579,8 @@ pub struct VolumeStatus {
     pub can_lose: u8,
     /// Groups with a member that catches up.
     pub rebuilding: u32,
+    /// Groups with a brick that stands in for a member that is away.
+    pub stood_in: u32,
     /// Groups that have a member missing for whose blocks no other brick has room or may take them.
     pub unplaced: u32,
     /// The bricks for which groups that cannot serve wait.
@@ -730,7 +736,7 @@ wire_struct!(BrickEntry {
     evicted,
     slow,
     status;
-    since 23: version
+    since 23: version, stand_in_groups, caught_up_percent
 });
 wire_struct!(GatewayStatus { id, address, silent_ms; since 9: beside; since 20: name, opened });
 wire_struct!(OpenCount { volume, users });
@@ -738,7 +744,7 @@ wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings,
 wire_struct!(Counts { bricks, unwell_bricks, gateways, volumes, unwell_volumes, snapshots, groups });
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus {
-    volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for, lost
+    volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for, lost; since 23: stood_in
 });
 #[cfg(test)]
 mod tests {

@@ -124,15 +124,18 @@ pub struct GroupView {
     pub volume: VolumeId,
     /// The view's number, from 1 upward.
     pub number: ViewNumber,
-    /// The brick at each slot.
+    /// The brick at each slot: a member, or one that stands in for it.
     pub members: Vec<BrickId>,
     /// The *current set*: the slots whose bricks hold every acknowledged write. A write is acknowledged when all of
     /// these, and those that join, have it on stable storage.
     pub current: Slots,
-    /// Slots whose bricks are catching up: they take every write like current members, and serve no reads.
+    /// Slots whose bricks take every write like current members, and serve no reads: those that are catching up, and stand-ins.
     pub joining: Slots,
     /// Where the family's volumes have their blocks.
-    pub lineage: Lineage,
+    pub lineage: Box<Lineage>,
+    /// Members that were *sealed*, by the slots that *stand-ins* have: these join and do not catch up. A member that returns has what was written before
+    /// it was sealed, and takes its slot again.
+    pub sealed: Vec<(u8, BrickId)>,
 }
 
 impl GroupView {
@@ -146,9 +149,72 @@ impl GroupView {
         self.slot_of(brick).is_some_and(|slot| self.writers().has(slot))
     }
 
-    /// Whether `brick` is catching up.
+    /// Whether `brick` takes writes and is not current.
     pub fn is_joining(&self, brick: BrickId) -> bool {
         self.slot_of(brick).is_some_and(|slot| self.joining.has(slot))
+    }
+
+    /// Whether `brick` joins to become current.
+    pub fn is_catching_up(&self, brick: BrickId) -> bool {
+        self.is_joining(brick) && !self.stands_in(brick)
+    }
+
+    /// Whether `brick` has the slot of a member that was sealed.
+    pub fn stands_in(&self, brick: BrickId) -> bool {
+        self.slot_of(brick).is_some_and(|slot| self.sealed_at(slot).is_some())
+    }
+
+    /// The member that was sealed and had this slot.
+    pub fn sealed_at(&self, slot: u8) -> Option<BrickId> {
+        self.sealed.iter().find(|(of, _)| *of == slot).map(|(_, brick)| *brick)
+    }
+
+    /// The brick that stands in for the member with this slot.
+    pub fn stands_in_at(&self, slot: u8) -> Option<BrickId> {
+        self.sealed_at(slot).and_then(|_| self.members.get(usize::from(slot)).copied())
+    }
+
+    /// The slots that stand-ins have.
+    pub fn stand_ins(&self) -> Slots {
+        let slots = self.sealed.iter().map(|(slot, _)| *slot).filter(|slot| self.joining.has(*slot));
+        slots.fold(Slots::default(), Slots::with)
+    }
+
+    /// The brick that the group counts on for a slot: the member that was sealed, where one stands in for it.
+    pub fn member_at(&self, slot: u8) -> Option<BrickId> {
+        self.sealed_at(slot).or_else(|| self.members.get(usize::from(slot)).copied())
+    }
+
+    /// All that have a part in the group: the bricks at the slots, and members that were sealed.
+    pub fn parties(&self) -> impl Iterator<Item = BrickId> + '_ {
+        self.members.iter().copied().chain(self.sealed.iter().map(|(_, brick)| *brick))
+    }
+
+    /// Whether `brick` is one of these.
+    pub fn has_part(&self, brick: BrickId) -> bool {
+        self.parties().any(|party| party == brick)
+    }
+
+    /// Takes no more writes at these slots. Where one stood in the slot is the sealed member's again.
+    pub fn close(&mut self, slots: Slots) {
+        (self.current, self.joining) = (Slots(self.current.0 & !slots.0), Slots(self.joining.0 & !slots.0));
+        for (slot, member) in self.sealed.extract_if(.., |(slot, _)| slots.has(*slot)) {
+            self.members.get_mut(usize::from(slot)).into_iter().for_each(|of| *of = member);
+        }
+    }
+
+    /// Seals the member at a slot: this brick takes its writes.
+    pub fn seal(&mut self, slot: u8, stand_in: BrickId) {
+        self.close(Slots::default().with(slot));
+        if let Some(of) = self.members.get_mut(usize::from(slot)) {
+            self.sealed.push((slot, core::mem::replace(of, stand_in)));
+            self.joining = self.joining.with(slot);
+        }
+    }
+
+    /// Lets the brick at a slot catch up: the member that was sealed has left.
+    pub fn keep_stand_in(&mut self, slot: u8) {
+        self.sealed.retain(|(of, _)| *of != slot);
     }
 
     /// The bricks that take writes, by slot.
@@ -156,7 +222,7 @@ impl GroupView {
         self.writers().iter().filter_map(|slot| Some((slot, *self.members.get(usize::from(slot))?)))
     }
 
-    /// The bricks that catch up, by slot.
+    /// The bricks that catch up, by slot, and stand-ins.
     pub fn joining_bricks(&self) -> impl Iterator<Item = (u8, BrickId)> + '_ {
         self.joining.iter().filter_map(|slot| Some((slot, *self.members.get(usize::from(slot))?)))
     }
@@ -178,4 +244,65 @@ impl GroupView {
 }
 
 wire_struct!(Lineage { number, heads, parents, merging });
-wire_struct!(GroupView { group, volume, number, members, current, joining, lineage });
+wire_struct!(GroupView { group, volume, number, members, current, joining, lineage; since 23: sealed });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Reader, Version, Wire, Writer};
+
+    fn view() -> GroupView {
+        GroupView {
+            group: GroupId(1),
+            volume: VolumeId(1),
+            number: ViewNumber(1),
+            members: vec![BrickId(1), BrickId(2), BrickId(3)],
+            current: Slots(0b111),
+            joining: Slots::default(),
+            lineage: Box::default(),
+            sealed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_slot_that_is_closed_is_the_sealed_member_s_again() {
+        let mut sealed = view();
+        sealed.seal(1, BrickId(4));
+        assert_eq!(
+            (sealed.current, sealed.joining, sealed.writers()),
+            (Slots(0b101), Slots(0b010), Slots(0b111))
+        );
+        assert!(sealed.stands_in(BrickId(4)) && !sealed.is_catching_up(BrickId(4)));
+        assert!(sealed.has_part(BrickId(2)) && !sealed.is_writer(BrickId(2)));
+        assert_eq!((sealed.member_at(1), sealed.stands_in_at(1)), (Some(BrickId(2)), Some(BrickId(4))));
+        assert_eq!((sealed.member_at(0), sealed.stands_in_at(0)), (Some(BrickId(1)), None));
+        // Another one stands in for the same member, and not for the first stand-in.
+        let mut again = sealed.clone();
+        again.seal(1, BrickId(5));
+        assert_eq!(
+            (&again.members[..], &again.sealed[..]),
+            (&[1, 5, 3].map(BrickId)[..], &[(1, BrickId(2))][..])
+        );
+        let mut closed = sealed.clone();
+        closed.close(Slots(0b010));
+        assert_eq!(closed, GroupView { current: Slots(0b101), ..view() });
+        sealed.keep_stand_in(1);
+        assert!(sealed.is_catching_up(BrickId(4)) && !sealed.has_part(BrickId(2)));
+        let mut wild = view();
+        wild.sealed = vec![(30, BrickId(9))];
+        wild.close(Slots(u32::MAX));
+        wild.seal(31, BrickId(9));
+        assert_eq!((&wild.members, wild.sealed.len()), (&view().members, 0));
+    }
+
+    #[test]
+    fn an_older_release_is_told_of_a_stand_in_as_of_one_that_catches_up() {
+        let mut sealed = view();
+        sealed.seal(1, BrickId(4));
+        let mut bytes = Vec::new();
+        sealed.encode(&mut Writer::of(Version(22), &mut bytes));
+        let told = GroupView::decode(&mut Reader::of(Version(22), &bytes)).expect("a view");
+        assert!(told.is_catching_up(BrickId(4)) && told.sealed.is_empty());
+        assert_eq!(GroupView::from_bytes(&sealed.to_bytes()), Ok(sealed));
+    }
+}

@@ -72,6 +72,9 @@ pub struct DirectoryFile {
     /// How long a brick may be away before its blocks are rebuilt on other bricks.
     #[serde(default = "default_rebuild_after")]
     pub rebuild_after: Period,
+    /// Whether bricks that are to spare take the new writes of members that are away.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub stand_ins: bool,
     /// Bytes a second that a brick fetches at most, to catch up.
     #[serde(default = "default_rebuild_rate")]
     pub rebuild_rate: Bytes,
@@ -218,6 +221,7 @@ impl Configuration for DirectoryFile {
         "authority",
         "lease_ms",
         "rebuild_after",
+        "stand_ins",
         "rebuild_rate",
         "scrub_every",
         "scrub_rate",
@@ -495,6 +499,14 @@ fn default_store() -> PathBuf {
 
 pub(crate) fn default_lease_ms() -> u64 {
     300
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 fn default_rebuild_after() -> Period {

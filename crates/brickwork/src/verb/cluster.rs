@@ -130,6 +130,7 @@ pub fn init(args: &Init) -> Result<DirectoryFile> {
         authority: ".".into(),
         lease_ms: keys::default_lease_ms(),
         rebuild_after: Period { seconds: care.rebuild_after_s },
+        stand_ins: true,
         rebuild_rate: Bytes(care.rebuild_bytes_per_second),
         scrub_every: Period { seconds: care.scrub_interval_s },
         scrub_rate: Bytes(care.scrub_bytes_per_second),

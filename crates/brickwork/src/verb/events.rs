@@ -27,7 +27,8 @@ Times are in UTC, by the clock of the directory's machine as it stood when the d
 With --follow the command goes on and prints events as they happen, also after the directory was away: none twice, and none left out unless
 more than 1000 happened meanwhile, which it says. With --json it prints one object with all events, and with --follow as well an object a line. The
 keys of an event are number, time, brick, kind, cause, trouble and text. The kinds are admitted, came, evicted, readmitted, forgotten, other-disks,
-held-for-slow, kept-though-slow, well-again, left-out, stays, returns, serves, takes-over, does-not-answer. The causes of left-out are silent, disconnected,
+held-for-slow, kept-though-slow, well-again, left-out, stays, returns, serves, stands-in,
+stands-down, takes-over, does-not-answer. The causes of left-out are silent, disconnected,
 disk-failed, evicted, slow, full, lost-its-blocks, no-answer.
 
 Examples:
@@ -397,6 +398,8 @@ mod tests {
             moved(Move::Returns),
             moved(Move::Serves),
             moved(Move::TakesOver(brick)),
+            moved(Move::StandsIn(brick)),
+            moved(Move::StandsDown(brick)),
             moved(Move::DoesNotAnswer),
         ] {
             assert!(help.contains(news.kind()), "{}", news.kind());

@@ -247,6 +247,8 @@ mod tests {
             slow: None,
             status: BrickStatus { scrub, ..BrickStatus::default() },
             version: 1,
+            stand_in_groups: 0,
+            caught_up_percent: None,
         }
     }
 

@@ -314,6 +314,8 @@ mod tests {
                 },
                 ..BrickStatus::default()
             },
+            stand_in_groups: 0,
+            caught_up_percent: None,
             version: 1,
         };
         ClusterStatus {

@@ -126,7 +126,7 @@ pub fn brick_json(brick: &BrickEntry) -> Value {
     json!({
         "id": brick.id.0, "name": brick.id.to_string(), "state": brick_state(brick), "alive": brick.alive,
         "evicted": brick.evicted, "silent_ms": brick.silent_ms, "version": brick.version, "groups": brick.groups,
-        "stale_groups": brick.stale_groups, "joining_groups": brick.joining_groups, "address": status.address,
+        "stale_groups": brick.stale_groups, "joining_groups": brick.joining_groups, "stand_in_groups": brick.stand_in_groups, "caught_up_percent": brick.caught_up_percent, "address": status.address,
         "capacity_bytes": status.space.capacity_bytes, "used_bytes": status.space.used_bytes, "in_doubt": status.in_doubt,
         "unreadable_blocks": status.unreadable_blocks, "repaired_blocks": status.rot.repaired_blocks,
         "lost_blocks": status.rot.lost_blocks, "labels": labels, "failed": status.failed, "disks": disks,
@@ -178,6 +178,7 @@ fn volume_status_json(status: &VolumeStatus) -> Value {
         ("unavailable", status.unavailable),
         ("rebuilding", status.rebuilding),
         ("unplaced", status.unplaced),
+        ("stood_in", status.stood_in),
         ("lost_groups", status.lost),
         ("can_lose", u32::from(status.can_lose)),
     ] {
@@ -192,8 +193,13 @@ fn group_json(group: &GroupView) -> Value {
     let slots = |has: fn(&GroupView, base::BrickId) -> bool| -> Vec<u32> {
         group.members.iter().filter(|brick| has(group, **brick)).map(|brick| brick.0).collect()
     };
+    let stand_ins = group
+        .sealed
+        .iter()
+        .filter_map(|(slot, member)| Some(json!({ "brick": group.stands_in_at(*slot)?.0, "for": member.0 })));
     json!({
         "group": group.group.0, "view": group.number.0, "members": slots(|_, _| true),
-        "current": slots(GroupView::is_current), "joining": slots(GroupView::is_joining),
+        "current": slots(GroupView::is_current), "joining": slots(GroupView::is_catching_up),
+        "stand_ins": stand_ins.collect::<Vec<_>>(),
     })
 }

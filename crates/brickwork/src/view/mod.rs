@@ -121,7 +121,7 @@ pub fn brick_state(brick: &BrickEntry) -> String {
         None => {}
     }
     if brick.joining_groups > 0 {
-        return match caught_up(&brick.status) {
+        return match caught_up(brick) {
             Some(percent) => format!("catching up {percent}%"),
             None => "catching up".to_owned(),
         };
@@ -136,8 +136,13 @@ pub fn brick_state_since(brick: &BrickEntry) -> String {
     brick_state(brick) + &since.map(|ms| format!(" {}", ago(ms))).unwrap_or_default()
 }
 
-/// How much of its groups a brick has compared, in percent; none when it is not known how much there is.
-pub fn caught_up(status: &BrickStatus) -> Option<u64> {
+/// How much of what it lacked a brick has by now, in percent; none when that is not known.
+pub fn caught_up(brick: &BrickEntry) -> Option<u64> {
+    brick.caught_up_percent.map(u64::from).or_else(|| compared(&brick.status))
+}
+
+/// The same as told by a directory of an earlier release: how much of the groups is compared in which it catches up just now.
+fn compared(status: &BrickStatus) -> Option<u64> {
     let sum = |of: fn(&wire::CatchUp) -> u64| status.groups.catching_up.iter().map(of).sum::<u64>();
     let (compared, total) = (sum(|group| group.compared_blocks), sum(|group| group.total_blocks));
     (compared.min(total) * 100).checked_div(total)

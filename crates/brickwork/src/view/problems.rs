@@ -238,9 +238,14 @@ fn degraded(names: &str, volume: &VolumeStatus) -> Option<String> {
         0 => String::new(),
         count => format!(" {} rebuilding: `brickwork rebuild` shows how far.", being(count)),
     };
+    let stood_in = match volume.stood_in {
+        0 => String::new(),
+        count if count == volume.degraded => " New writes have full redundancy.".to_owned(),
+        count => format!(" In {count} of them new writes have full redundancy."),
+    };
     (volume.unavailable == 0 && volume.degraded > 0).then(|| {
         format!(
-            "{names}: {} of {} groups are degraded and are served; {more}.{rebuilding}",
+            "{names}: {} of {} groups are degraded and are served; {more}.{stood_in}{rebuilding}",
             volume.degraded, volume.groups
         )
     })
@@ -275,6 +280,8 @@ mod tests {
             slow: None,
             status,
             version: 1,
+            stand_in_groups: 0,
+            caught_up_percent: None,
         }
     }
 
@@ -291,6 +298,7 @@ mod tests {
             unavailable: 0,
             can_lose: 2,
             rebuilding: 0,
+            stood_in: 0,
             unplaced: 0,
             waits_for: Vec::new(),
             lost: 0,
@@ -349,6 +357,13 @@ mod tests {
         assert!(told.contains("Volumes 'first' and 'copy': 2 of 4 groups are degraded"), "{told}");
         assert!(told.contains("no further failure is survived. 1 is rebuilding"), "{told}");
         assert_eq!(volume_state(&status.volumes[0]), "degraded 2/4, rebuilding 1");
+        for (stood_in, expected) in [
+            (2, "survived. New writes have full redundancy."),
+            (1, "In 1 of them new writes have full redundancy."),
+        ] {
+            status.volumes.iter_mut().for_each(|volume| volume.stood_in = stood_in);
+            assert!(super::problems(&status).join("\n").contains(expected), "{:?}", super::problems(&status));
+        }
         assert!(!is_redundant(&status));
     }
 

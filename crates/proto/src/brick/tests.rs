@@ -9,7 +9,7 @@ use base::{
     VolumeId,
 };
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
-use wire::{Change, Fate, GroupView, Lineage, PrepareOutcome, Scope, Slots, WriteId};
+use wire::{Change, Fate, GroupView, PrepareOutcome, Scope, Slots, WriteId};
 
 pub(super) const NOW: Time = Time(1_000_000_000);
 pub(super) const GROUP: GroupId = GroupId(5);
@@ -219,7 +219,8 @@ fn view(number: u64, current: u32) -> GroupView {
         members: vec![BrickId(1), BrickId(2)],
         current: Slots(current),
         joining: Slots::default(),
-        lineage: Lineage::default(),
+        lineage: Box::default(),
+        sealed: Vec::new(),
     }
 }
 

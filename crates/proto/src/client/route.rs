@@ -51,7 +51,7 @@ fn first_current(view: &GroupView) -> Option<u8> {
 mod tests {
     use super::*;
     use base::{GroupId, ViewNumber, VolumeId};
-    use wire::{Lineage, Slots, VolumeInfo};
+    use wire::{Slots, VolumeInfo};
 
     fn routes(protocol: &str, layout: &str, current: u32) -> Option<Routes> {
         let protocol = protocol.parse().expect("a protocol");
@@ -63,7 +63,8 @@ mod tests {
             members: (11..16).map(BrickId).collect(),
             current: Slots(current),
             joining: Slots::default(),
-            lineage: Lineage::default(),
+            lineage: Box::default(),
+            sealed: Vec::new(),
         };
         let map = VolumeMap { volume, groups: vec![view], bricks: Vec::new(), stream_bricks: Vec::new() };
         Routes::of(map)

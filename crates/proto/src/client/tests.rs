@@ -4,8 +4,8 @@ use super::{Client, ClientConfig, ClientEffect, ClientEvent};
 use base::{BrickId, ClientId, GatewayId, GroupId, Machine, NodeId, Payload, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use wire::{
-    AdminReply, AdminRequest, ClusterStatus, GatewayStatus, GroupView, Io, IoError, IoReply, Lineage,
-    Message, Slots, StatusPart, VolumeInfo, VolumeMap, directory::VolumeStatus,
+    AdminReply, AdminRequest, ClusterStatus, GatewayStatus, GroupView, Io, IoError, IoReply, Message, Slots,
+    StatusPart, VolumeInfo, VolumeMap, directory::VolumeStatus,
 };
 
 const OWN: GatewayId = GatewayId(1);
@@ -51,7 +51,8 @@ impl Play {
             members: vec![BrickId(5), BrickId(6)],
             current: Slots(0b11),
             joining: Slots::default(),
-            lineage: Lineage::default(),
+            lineage: Box::default(),
+            sealed: Vec::new(),
         };
         let map = VolumeMap { volume, groups: vec![view], bricks: Vec::new(), stream_bricks: Vec::new() };
         play.hear(NodeId::Directory, Message::VolumeOpened { operation: 2, map: Ok(Box::new(map)) });
@@ -187,6 +188,7 @@ fn a_resize_of_its_volume_is_asked_for_and_has_it_attach_again() {
             unavailable: 0,
             can_lose: 1,
             rebuilding: 0,
+            stood_in: 0,
             unplaced: 0,
             waits_for: Vec::new(),
             lost: 0,

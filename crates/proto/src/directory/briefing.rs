@@ -42,7 +42,7 @@ impl Briefing {
         while let Some((version, change)) = changes.next() {
             let family = match change {
                 Change::Group(group) => {
-                    let view = cluster.active(group).filter(|view| view.slot_of(brick).is_some());
+                    let view = cluster.active(group).filter(|view| view.has_part(brick));
                     if let Some(view) = view.filter(|view| !view.is_writer(brick)) {
                         briefing.is_whole = false;
                         if version <= durable {
@@ -84,7 +84,7 @@ impl Briefing {
         let (groups, mut bytes) = (&cluster.records.groups, 0);
         for group in groups.index().of_former(brick) {
             let Some(record) = groups.get(&group) else { continue };
-            let Some(view) = record.active.as_ref().filter(|view| view.slot_of(brick).is_none()) else {
+            let Some(view) = record.active.as_ref().filter(|view| !view.has_part(brick)) else {
                 continue;
             };
             if record.changed > cluster.store.durable() || bytes >= page_bytes {
@@ -125,7 +125,7 @@ fn changes_since(cluster: &Cluster, known: u64) -> impl Iterator<Item = (u64, Ch
 fn of_brick(cluster: &Cluster, brick: BrickId, family: VolumeId) -> Option<Family> {
     let records = &cluster.records;
     let record = records.families.get(&family).filter(|record| record.changed <= cluster.store.durable())?;
-    let has_place = |view: &GroupView| view.slot_of(brick).is_some();
+    let has_place = |view: &GroupView| view.has_part(brick);
     let is_member = |group: &GroupId| {
         records
             .groups

@@ -439,7 +439,7 @@ impl RecordFates {
 mod tests {
     use super::*;
     use base::{GroupId, Stamp, VolumeId};
-    use wire::{Lineage, Link, Scope, Span};
+    use wire::{Link, Scope, Span};
 
     const RECORD: Stamp = Stamp(8 << 40);
 
@@ -453,7 +453,8 @@ mod tests {
             members: vec![BrickId(1), BrickId(2)],
             current: Slots(0b11),
             joining: Slots::default(),
-            lineage: Lineage::default(),
+            lineage: Box::default(),
+            sealed: Vec::new(),
         };
         let geometry = Geometry::usual("raid1x2".parse().expect("a layout")).expect("the usual measures");
         let mut change = Change::new(next, geometry, Some(Slots(0b11)), false, Time(0));

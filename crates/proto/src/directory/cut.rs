@@ -17,7 +17,7 @@ pub(super) fn is_through(
 ) -> bool {
     // Who has come to the lineage had fenced on the way there, whatever is being changed since.
     let is_there = |group: &GroupId| {
-        cluster.active(*group).is_some_and(|view| Some(&view.lineage) == family.next.as_ref())
+        cluster.active(*group).is_some_and(|view| Some(&*view.lineage) == family.next.as_ref())
     };
     family.groups.iter().all(|group| is_there(group) || has_fenced(group))
 }

@@ -59,6 +59,8 @@ pub struct DirectoryConfig {
     /// For how long a brick that was left out for being slow must be well again before it returns: doubled each time,
     /// between these.
     pub slow_hold_ns: (u64, u64),
+    /// Whether bricks stand in for members that are away.
+    pub stand_ins: bool,
     /// The index of objects.
     pub index: IndexConfig,
     /// The time at which a new cluster begins; simulated ones are not always young.
@@ -79,6 +81,7 @@ impl Default for DirectoryConfig {
             domains: vec!["rack".to_owned(), "host".to_owned()],
             care: Care::default(),
             slow_hold_ns: DirectoryConfig::SLOW_HOLD_NS,
+            stand_ins: true,
             index: IndexConfig::default(),
             first_time: ClusterTime::FIRST,
             page_bytes: DirectoryConfig::PAGE_BYTES,

@@ -158,7 +158,7 @@ fn have_leave(cluster: &mut Cluster, brick: BrickId, knew: u64, fx: &mut Vec<Dir
     let versions = knew.saturating_add(1)..=cluster.records.counts.version;
     for (_, group) in cluster.records.groups.index().changed(versions).collect::<Vec<_>>() {
         let Some(record) = cluster.records.groups.get(&group) else { continue };
-        let is_outside = |view: &GroupView| view.slot_of(brick).is_none();
+        let is_outside = |view: &GroupView| !view.has_part(brick);
         let Some(view) = record.active.as_ref().filter(|view| is_outside(view)) else { continue };
         if record.next.as_ref().is_none_or(is_outside) {
             let number = view.number;

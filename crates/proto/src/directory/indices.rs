@@ -137,6 +137,11 @@ impl GroupIndex {
         self.by_outsider.at(&brick)
     }
 
+    /// How many these are.
+    pub(super) fn count_of_outsider(&self, brick: BrickId) -> usize {
+        self.by_outsider.count(&brick)
+    }
+
     /// Those in which the brick lost its place to another.
     pub(super) fn of_former(&self, brick: BrickId) -> impl Iterator<Item = GroupId> + use<'_> {
         self.by_former.at(&brick)
@@ -169,7 +174,7 @@ impl GroupIndex {
 }
 
 fn members(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
-    record.active.iter().chain(&record.next).flat_map(|view| view.members.iter().copied())
+    record.active.iter().chain(&record.next).flat_map(GroupView::parties)
 }
 
 fn writers(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
@@ -177,7 +182,7 @@ fn writers(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
 }
 
 fn outsiders(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
-    record.active.iter().flat_map(|view| view.members.iter().copied().filter(|brick| !view.is_writer(*brick)))
+    record.active.iter().flat_map(|view| view.parties().filter(|brick| !view.is_writer(*brick)))
 }
 
 fn has_joiners(record: &GroupRecord) -> bool {

@@ -339,6 +339,7 @@ mod tests {
         domains: Vec::new(),
         care: CARE,
         slow_hold_ns: (0, 0),
+        stand_ins: true,
         index: IndexConfig::USUAL,
         first_time: base::ClusterTime::FIRST,
         page_bytes: DirectoryConfig::PAGE_BYTES,

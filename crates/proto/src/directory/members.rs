@@ -6,6 +6,8 @@
 
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, Put};
+use super::returns::Returns;
+use super::stand_ins;
 use super::views::{Views, following};
 use crate::counters::Counter;
 use crate::layout::placement::{self, Candidate};
@@ -65,6 +67,8 @@ pub(super) struct Members {
     paces: BTreeMap<BrickId, JoinPace>,
     /// With which group the next look at groups that are not complete begins.
     looks_from: GroupId,
+    /// How far those are that lack something.
+    returns: Returns,
     /// Since when bricks have been catching up, as far as is known since the start.
     catching_up: BTreeMap<(BrickId, GroupId), Time>,
 }
@@ -85,6 +89,8 @@ impl Members {
         self.leave_out_the_slow(cluster, views, now, fx);
         self.go_on_without_joiners(cluster, views, now, fx);
         self.forget_who_caught_up(cluster, now);
+        let away = &self.away;
+        self.returns.note(cluster, |brick| !away.contains_key(&brick));
         let mut joins = Joins::default();
         for group in self.next_looks(cluster) {
             if views.is_changing(group) {
@@ -94,11 +100,12 @@ impl Members {
             let is_changed = self.promote(cluster, views, now, &view, fx)
                 || self.drop_the_full(cluster, views, now, &view, fx)
                 || self.let_join(cluster, views, now, (&view, &joins), fx)
-                || self.place_elsewhere(cluster, views, now, (&view, &joins), fx);
+                || self.place_elsewhere(cluster, views, now, (&view, &joins), fx)
+                || self.let_stand_in(cluster, views, now, &view, fx);
             if is_changed {
                 let next = cluster.latest_view(group);
                 joins.change(&view, next);
-                for (_, brick) in next.into_iter().flat_map(GroupView::joining_bricks) {
+                for brick in next.into_iter().flat_map(catching_up) {
                     self.catching_up.entry((brick, group)).or_insert(now);
                 }
             }
@@ -122,7 +129,7 @@ impl Members {
     /// Of those that catch up no more nothing is known, and of no brick that was done with nothing lately.
     fn forget_who_caught_up(&mut self, cluster: &Cluster, now: Time) {
         self.catching_up.retain(|(brick, group), _| {
-            cluster.latest_view(*group).is_some_and(|view| view.joining_bricks().any(|(_, of)| of == *brick))
+            cluster.latest_view(*group).is_some_and(|view| view.is_catching_up(*brick))
         });
         self.paces.retain(|_, pace| now.since(pace.at) <= PACE_KEPT);
     }
@@ -137,7 +144,7 @@ impl Members {
     }
 
     /// Whether a brick may begin to catch up in one more group: not beyond its pace, nor where it takes long in as many as it begins with.
-    fn may_begin(&self, cluster: &Cluster, now: Time, brick: BrickId, joins: &Joins) -> bool {
+    pub(super) fn may_begin(&self, cluster: &Cluster, now: Time, brick: BrickId, joins: &Joins) -> bool {
         let count = joins.of(cluster, now, brick);
         if count < *JOINS.start() {
             return true;
@@ -160,6 +167,16 @@ impl Members {
                 self.away.entry(*brick).or_insert(now);
             }
         }
+    }
+
+    /// How much of what a brick lacked when it came it has by now, in percent.
+    pub(super) fn caught_up_percent(&self, brick: BrickId) -> Option<u8> {
+        self.returns.percent(brick)
+    }
+
+    /// Whether the brick is away, as far as is known since the start.
+    pub(super) fn is_away(&self, brick: BrickId) -> bool {
+        self.away.contains_key(&brick)
     }
 
     /// The brick is no more.
@@ -216,7 +233,7 @@ impl Members {
             let next = [without(&from, goes), without(&from, must_go)];
             let is_better =
                 |next: &GroupView| next.writers() != from.writers() && self.is_viable(cluster, next);
-            let Some(next) = next.into_iter().find(is_better) else {
+            let Some(mut next) = next.into_iter().find(is_better) else {
                 if is_first && tries > 0 {
                     tries -= 1;
                     self.begin_elsewhere(cluster, views, now, (&from, &without(&from, goes)), fx);
@@ -226,6 +243,9 @@ impl Members {
             // From a view in force it is sure to come only once all that remain have promised: one of them may be lost before, and who is
             // left out be back by then.
             let may_revoke = cluster.active(group) == Some(&from);
+            if may_revoke {
+                self.name_stand_ins(cluster, now, &mut next);
+            }
             if may_revoke && cluster.is_under_way(&next) {
                 continue;
             }
@@ -271,11 +291,6 @@ impl Members {
         if members.iter().any(|brick| !can_begin(cluster, now, *brick, group)) {
             return;
         }
-        let gone: Vec<BrickId> =
-            from.members.iter().copied().filter(|brick| next.slot_of(*brick).is_none()).collect();
-        cluster.records.groups.change(&group, |record| {
-            record.former.extend(gone.into_iter().map(|brick| (brick, next.number)));
-        });
         cluster.counters.count(Counter::FirstViewBegunElsewhere);
         let puts =
             members.iter().filter_map(|brick| self.forget_lost(cluster, *brick, &[group].into())).collect();
@@ -339,13 +354,20 @@ impl Members {
             let Some(from) = cluster.active(group).filter(|_| !views.is_changing(group)) else {
                 continue;
             };
-            let next = without(from, |brick| slow.contains(&brick));
+            let mut next = without(from, |brick| slow.contains(&brick));
             if next.writers() == from.writers() || !self.is_viable(cluster, &next) {
                 continue;
             }
+            self.name_stand_ins(cluster, now, &mut next);
             cluster.counters.count(Counter::ViewChangeBegun);
             views.begin_revocable(cluster, now, next, fx);
         }
+    }
+
+    /// Whether a brick that was to join a group lately did not answer.
+    pub(super) fn has_refused(&self, group: GroupId) -> bool {
+        let all = (group, BrickId(0))..=(group, BrickId(u32::MAX));
+        self.refused.range(all).next().is_some()
     }
 
     /// A change that waits for nobody but members that join goes on without them: whoever cannot promise holds up all.
@@ -363,11 +385,16 @@ impl Members {
             for slot in missing.iter() {
                 self.refused.insert((view.group, view.members[usize::from(slot)]), now + REFUSED);
             }
+            let is_revocable = cluster.is_revocable(view.group);
+            if is_revocable && stand_ins::are_all(&view, missing) {
+                let next = following(&view, |next| next.close(missing));
+                views.begin_revocable(cluster, now, next, fx);
+                continue;
+            }
             // A change that is revoked for that begins again by itself.
-            let from =
-                if cluster.is_revocable(view.group) { cluster.active(view.group).cloned() } else { None };
+            let from = if is_revocable { cluster.active(view.group).cloned() } else { None };
             let from = from.unwrap_or(view);
-            let next = following(&from, |next| next.joining = Slots(from.joining.0 & !missing.0));
+            let next = following(&from, |next| next.close(from.joining.and(missing)));
             views.begin_change(cluster, now, next, Vec::new(), fx);
         }
     }
@@ -435,9 +462,10 @@ impl Members {
         fx: &mut Vec<DirectoryEffect>,
     ) -> bool {
         let is_full = |brick| cluster.status(brick).is_some_and(|status| fullness(status) >= full::DROP);
-        let joining = view.joining.iter().filter(|slot| is_full(view.members[usize::from(*slot)]));
-        let joining = joining.fold(view.joining, Slots::without);
-        change_joining(cluster, views, now, view, (joining, Counter::CatchingUpStoppedForLackOfRoom), fx)
+        let full = view.joining.iter().filter(|slot| is_full(view.members[usize::from(*slot)]));
+        let full = full.fold(Slots::default(), Slots::with);
+        let next = following(view, |next| next.close(full));
+        change_joining(cluster, views, now, (view, next), Counter::CatchingUpStoppedForLackOfRoom, fx)
     }
 
     // ---- coming ----
@@ -489,11 +517,19 @@ impl Members {
         if !can_go_on(cluster, now, view) {
             return false;
         }
-        let outside = (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot));
-        let member = |slot: u8| view.members[usize::from(slot)];
-        let may = outside.filter(|slot| self.may_join(cluster, now, (view.group, joins), member(*slot)));
-        let joining = may.fold(view.joining, Slots::with);
-        change_joining(cluster, views, now, view, (joining, Counter::BrickLetsItselfBeCaughtUp), fx)
+        let (writers, stand_ins) = (view.writers(), view.stand_ins());
+        let outside =
+            (0..view.members.len() as u8).filter(|slot| !writers.has(*slot) || stand_ins.has(*slot));
+        let may = |slot: &u8| {
+            let member = view.member_at(*slot);
+            member.is_some_and(|member| self.may_join(cluster, now, (view.group, joins), member))
+        };
+        let may = outside.filter(may).fold(Slots::default(), Slots::with);
+        let next = following(view, |next| {
+            next.close(may);
+            next.joining = Slots(next.joining.0 | may.0);
+        });
+        change_joining(cluster, views, now, (view, next), Counter::BrickLetsItselfBeCaughtUp, fx)
     }
 
     fn may_join(
@@ -530,18 +566,21 @@ impl Members {
         if !can_go_on(cluster, now, view) {
             return false;
         }
+        if let Some(next) = self.keep_stand_ins(cluster, now, (view, joins)) {
+            cluster.counters.count(Counter::SlotGivenToAnotherBrick);
+            views.begin_change(cluster, now, next, Vec::new(), fx);
+            return true;
+        }
         let outside = (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot));
         let is_gone = |slot: &u8| self.is_given_up(cluster, now, view.members[usize::from(*slot)]);
         let gone: Vec<u8> = outside.filter(is_gone).collect();
         for slot in gone {
             let Some(substitute) = self.substitute(cluster, now, (view, joins), slot) else { continue };
-            let former = view.members[usize::from(slot)];
             cluster.counters.count(Counter::SlotGivenToAnotherBrick);
             let next = following(view, |next| {
                 next.members[usize::from(slot)] = substitute;
                 next.joining = next.joining.with(slot);
             });
-            cluster.records.groups.change(&view.group, |record| record.former.push((former, next.number)));
             views.begin_change(cluster, now, next, Vec::new(), fx);
             return true;
         }
@@ -556,7 +595,7 @@ impl Members {
     }
 
     /// Who could take the slot.
-    fn substitute(
+    pub(super) fn substitute(
         &self,
         cluster: &Cluster,
         now: Time,
@@ -565,7 +604,7 @@ impl Members {
     ) -> Option<BrickId> {
         let former = cluster.records.groups.get(&view.group).map(|record| record.former.as_slice())?;
         let may = |brick: BrickId, status: &BrickStatus| {
-            !view.members.contains(&brick)
+            !view.has_part(brick)
                 && former.iter().all(|(of, _)| *of != brick)
                 && cluster.records.bricks.get(&brick).is_some_and(|record| record.lost.is_empty())
                 && fullness(status) < full::WARN
@@ -577,7 +616,7 @@ impl Members {
                 return Some(wanted);
             }
             // It is waited for as long as only its other groups keep it busy; where it cannot help another one does.
-            let can_come = !view.members.contains(&wanted)
+            let can_come = !view.has_part(wanted)
                 && !self.away.contains_key(&wanted)
                 && cluster.takes_groups(wanted)
                 && cluster.status(wanted).is_some_and(|status| fullness(status) < full::WARN);
@@ -636,7 +675,7 @@ pub(super) struct Joins(OnceCell<BTreeMap<BrickId, usize>>);
 
 impl Joins {
     /// As if nobody caught up.
-    fn none() -> Joins {
+    pub(super) fn none() -> Joins {
         Joins(OnceCell::from(BTreeMap::new()))
     }
 
@@ -649,8 +688,8 @@ impl Joins {
         // Who is to join by a view to come may be none of the view in force.
         let groups = cluster.records.groups.index().joining();
         let views = groups.filter_map(|group| cluster.latest_view(group));
-        let joining = views.filter(|view| can_go_on(cluster, now, view)).flat_map(GroupView::joining_bricks);
-        joining.fold(BTreeMap::new(), |mut counts, (_, brick)| {
+        let joining = views.filter(|view| can_go_on(cluster, now, view)).flat_map(catching_up);
+        joining.fold(BTreeMap::new(), |mut counts, brick| {
             *counts.entry(brick).or_default() += 1;
             counts
         })
@@ -659,12 +698,12 @@ impl Joins {
     /// Another view of a group follows on this one.
     fn change(&mut self, before: &GroupView, next: Option<&GroupView>) {
         let Some(counts) = self.0.get_mut() else { return };
-        before.joining_bricks().for_each(|(_, brick)| {
+        catching_up(before).for_each(|brick| {
             let count = counts.entry(brick).or_default();
             *count = count.saturating_sub(1);
         });
-        let joining = next.into_iter().flat_map(GroupView::joining_bricks);
-        joining.for_each(|(_, brick)| *counts.entry(brick).or_default() += 1);
+        let joining = next.into_iter().flat_map(catching_up);
+        joining.for_each(|brick| *counts.entry(brick).or_default() += 1);
     }
 }
 
@@ -687,25 +726,30 @@ fn can_begin(cluster: &Cluster, now: Time, brick: BrickId, group: GroupId) -> bo
         && lost.iter().all(|of| *of == group)
 }
 
+/// The bricks that catch up.
+fn catching_up(view: &GroupView) -> impl Iterator<Item = BrickId> {
+    view.joining_bricks().map(|(_, brick)| brick).filter(|brick| view.is_catching_up(*brick))
+}
+
 /// Whether the members that have every acknowledged write are all there: without one of them nobody can join.
-fn can_go_on(cluster: &Cluster, now: Time, view: &GroupView) -> bool {
+pub(super) fn can_go_on(cluster: &Cluster, now: Time, view: &GroupView) -> bool {
     view.current_bricks().all(|(_, brick)| cluster.leases.is_alive(now, brick))
 }
 
-/// Begins the view in which other members join, and counts it as `counter`. Whether there is such a change.
+/// Begins `next`, in which others join than in `view`, and counts it as `counter`. Whether there is such a change.
 fn change_joining(
     cluster: &mut Cluster,
     views: &mut Views,
     now: Time,
-    view: &GroupView,
-    (joining, counter): (Slots, Counter),
+    (view, next): (&GroupView, GroupView),
+    counter: Counter,
     fx: &mut Vec<DirectoryEffect>,
 ) -> bool {
-    if joining == view.joining {
+    if (next.joining, &next.members) == (view.joining, &view.members) {
         return false;
     }
     cluster.counters.count(counter);
-    views.begin_change(cluster, now, following(view, |next| next.joining = joining), Vec::new(), fx);
+    views.begin_change(cluster, now, next, Vec::new(), fx);
     true
 }
 
@@ -713,8 +757,5 @@ fn change_joining(
 fn without(view: &GroupView, goes: impl Fn(BrickId) -> bool) -> GroupView {
     let gone = view.writing_bricks().filter(|(_, brick)| goes(*brick));
     let gone = gone.fold(Slots::default(), |gone, (slot, _)| gone.with(slot));
-    following(view, |next| {
-        next.current = Slots(view.current.0 & !gone.0);
-        next.joining = Slots(view.joining.0 & !gone.0);
-    })
+    following(view, |next| next.close(gone))
 }

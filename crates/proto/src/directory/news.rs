@@ -83,6 +83,10 @@ pub enum Move {
     Serves,
     /// It gets the place of a brick that stays away.
     TakesOver(BrickId),
+    /// It takes the new writes of another that is away.
+    StandsIn(BrickId),
+    /// The other one is back.
+    StandsDown(BrickId),
     /// It is heard, and does not answer what it is asked about the views: these groups serve nobody.
     DoesNotAnswer,
 }
@@ -134,6 +138,8 @@ impl News {
                 Move::Returns => "returns",
                 Move::Serves => "serves",
                 Move::TakesOver(_) => "takes-over",
+                Move::StandsIn(_) => "stands-in",
+                Move::StandsDown(_) => "stands-down",
                 Move::DoesNotAnswer => "does-not-answer",
             },
         }
@@ -221,6 +227,12 @@ impl fmt::Display for News {
                         "{brick} is up and does not answer about the views of {groups}, which serve nobody meanwhile: its disk may \
                          have lost what it had acknowledged"
                     ),
+                    Move::StandsIn(from) => {
+                        write!(f, "{brick} stands in for {from} in {groups}: it takes new writes")
+                    }
+                    Move::StandsDown(from) => {
+                        write!(f, "{brick} stands in for {from} no more in {groups}: that one is back")
+                    }
                     Move::TakesOver(from) => {
                         write!(f, "{brick} takes the place of {from} in {groups} and catches up")
                     }
@@ -244,7 +256,7 @@ impl fmt::Display for Cause {
             Cause::Slow(why) => write!(f, "it is slow: {why}"),
             Cause::Full(percent) => write!(f, "it is {percent}% full, too full to catch up"),
             Cause::LostItsBlocks => f.write_str("it has lost its blocks"),
-            Cause::NoAnswer => f.write_str("it was to catch up and does not answer"),
+            Cause::NoAnswer => f.write_str("it was to catch up or to stand in, and does not answer"),
         }
     }
 }
@@ -268,15 +280,31 @@ impl Moves {
         revoked: Option<&GroupView>,
     ) -> usize {
         let mut slow = 0;
-        for (slot, brick) in before.writing_bricks().filter(|(_, brick)| !next.is_writer(*brick)) {
-            let cause = cause(cluster, now, brick, before.current.has(slot));
+        // One that was to stand in has said nothing, and is in no view before.
+        let asked = revoked.into_iter().flat_map(GroupView::joining_bricks);
+        let asked = asked.filter(|(_, brick)| !before.is_writer(*brick));
+        for (slot, brick) in before.writing_bricks().chain(asked).filter(|(_, brick)| !next.is_writer(*brick))
+        {
+            if let Some(member) = before.sealed_at(slot).filter(|member| next.is_writer(*member)) {
+                self.add(brick, Move::StandsDown(member));
+                continue;
+            }
+            let cause = cause(cluster, now, brick, before.is_current(brick) && before.current.has(slot));
             slow += usize::from(matches!(cause, Cause::Slow(_)));
             self.add(brick, Move::LeftOut(cause));
         }
         for (slot, brick) in next.writing_bricks() {
             let former = before.members.get(usize::from(slot)).filter(|former| **former != brick);
             match former {
+                Some(former) if next.stands_in(brick) => self.add(brick, Move::StandsIn(*former)),
+                Some(_) if before.sealed_at(slot) == Some(brick) => self.add(brick, Move::Returns),
                 Some(former) => self.add(brick, Move::TakesOver(*former)),
+                None if before.stands_in(brick) && !next.stands_in(brick) => {
+                    before
+                        .sealed_at(slot)
+                        .into_iter()
+                        .for_each(|member| self.add(brick, Move::TakesOver(member)));
+                }
                 None if !before.is_writer(brick) => self.add(brick, Move::Returns),
                 None if next.is_current(brick) && !before.is_current(brick) => self.add(brick, Move::Serves),
                 None if revoked.is_some_and(|revoked| !revoked.is_writer(brick)) => {

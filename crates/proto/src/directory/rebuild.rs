@@ -180,7 +180,7 @@ impl Recount {
         }
         let mut objections = Vec::new();
         // Where one group has begun with a lineage all had promised it: the others follow.
-        let lineages = || views.iter().map(|view| &view.lineage);
+        let lineages = || views.iter().map(|view| &*view.lineage);
         let oldest = lineages().min_by_key(|lineage| lineage.number).cloned().unwrap_or_default();
         let newest = lineages().max_by_key(|lineage| lineage.number).cloned().unwrap_or_default();
         let groups = views.iter().filter_map(|view| match self.rebuild_group(view, layout, force, notes) {
@@ -243,11 +243,13 @@ impl Recount {
         let promised = self.answers().filter_map(|(_, account)| account.groups.get(&view.group));
         let promised = promised.map(|state| state.promised.0).max().unwrap_or_default();
         let number = ViewNumber(promised.max(view.number.0) + 1);
-        let next = GroupView { number, current, joining: Slots::default(), ..view.clone() };
+        let mut next = GroupView { number, current, ..view.clone() };
+        // Who stood in knows too little to be one of them.
+        next.close(view.joining);
         // Who knows the group and has no slot in it has lost that to another brick and may still hold blocks.
-        let former = self.answers().filter(|(brick, account)| {
-            account.groups.contains_key(&view.group) && view.slot_of(*brick).is_none()
-        });
+        let former = self
+            .answers()
+            .filter(|(brick, account)| account.groups.contains_key(&view.group) && !next.has_part(*brick));
         let former = former.map(|(brick, _)| (brick, view.number)).collect();
         Ok(GroupRecord {
             volume: view.volume,
@@ -443,7 +445,8 @@ mod tests {
             members: vec![BrickId(1), BrickId(2), BrickId(3)],
             current: Slots(current),
             joining: Slots::default(),
-            lineage: Lineage { heads: vec![(VolumeId(1), VolumeId(2))], ..Lineage::default() },
+            lineage: Lineage { heads: vec![(VolumeId(1), VolumeId(2))], ..Lineage::default() }.into(),
+            sealed: Vec::new(),
         }
     }
 
@@ -557,7 +560,7 @@ mod tests {
             parents: vec![(head, old)],
             ..Lineage::default()
         };
-        let view = GroupView { lineage, ..view(3, 7) };
+        let view = GroupView { lineage: Box::new(lineage), ..view(3, 7) };
         let told = [(1, 3, view.clone()), (2, 3, view.clone()), (3, 3, view)];
         let rebuilt = recount("raid1x3", &told).verdict(false).expect("all answered");
         let names: Vec<&str> = rebuilt.volumes.iter().map(|info| info.name.as_str()).collect();

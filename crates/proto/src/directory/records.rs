@@ -15,7 +15,7 @@ use base::{BrickId, ClusterTime, GatewayId, GroupId, Loan, StreamId, Time, ViewN
 use std::collections::BTreeMap;
 use wire::{
     AdminError, BrickStatus, Care, DecodeError, GroupView, JournalReport, Lineage, Place, Reader, Slots,
-    StreamInfo, StreamTable, VolumeInfo, Wire, Writer, wire_struct,
+    StreamInfo, StreamTable, Version, VolumeInfo, Wire, Writer, wire_struct,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,10 +215,47 @@ wire_struct!(TimeRecord { time, counted, taken_forward });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
-wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
 wire_struct!(ForgottenRecord { version, counts_from });
 wire_struct!(LoanRecord { gateway, count, loan });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
+
+/// The last version whose views know nothing of stand-ins.
+const BEFORE_STAND_INS: Version = Version(22);
+
+/// As in stores of before there were stand-ins; the members for which some stand in follow.
+impl Wire for GroupRecord {
+    fn encode(&self, out: &mut Writer<'_>) {
+        let GroupRecord { volume, active, next, voters, changed, former } = self;
+        volume.encode(out);
+        active.encode(&mut out.as_of(BEFORE_STAND_INS));
+        next.encode(&mut out.as_of(BEFORE_STAND_INS));
+        voters.encode(out);
+        changed.encode(out);
+        former.encode(out);
+        let sealed = |view: &Option<GroupView>| view.as_ref().map_or(Vec::new(), |view| view.sealed.clone());
+        let sealed = [sealed(active), sealed(next)];
+        if sealed.iter().any(|sealed| !sealed.is_empty()) {
+            sealed.iter().for_each(|sealed| sealed.encode(out));
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<GroupRecord, DecodeError> {
+        let mut record = GroupRecord {
+            volume: Wire::decode(reader)?,
+            active: reader.decode_as_of(BEFORE_STAND_INS)?,
+            next: reader.decode_as_of(BEFORE_STAND_INS)?,
+            voters: Wire::decode(reader)?,
+            changed: Wire::decode(reader)?,
+            former: Wire::decode(reader)?,
+        };
+        if reader.left() > 0 {
+            for view in [&mut record.active, &mut record.next] {
+                let sealed = Wire::decode(reader)?;
+                view.iter_mut().for_each(|view| view.sealed = Vec::clone(&sealed));
+            }
+        }
+        Ok(record)
+    }
+}
 
 /// As in stores of before places were known; one that is follows.
 impl Wire for RunRecord {
@@ -494,7 +531,7 @@ impl Records {
         let lineage = record.next.as_ref().unwrap_or(&record.lineage);
         let has_begun = |group| {
             let active = self.groups.get(group).and_then(|record| record.active.as_ref());
-            active.is_some_and(|view| view.lineage == *lineage)
+            active.is_some_and(|view| *view.lineage == *lineage)
         };
         if !record.groups.iter().all(has_begun) {
             return false;

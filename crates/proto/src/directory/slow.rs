@@ -296,7 +296,7 @@ impl Slow {
             return self.needed_by(cluster, now, (brick, stands_still)).is_some()
                 || self.is_full_but_well(cluster, brick);
         }
-        let missing = |view: &&GroupView| view.slot_of(brick).is_some() && !view.is_writer(brick);
+        let missing = |view: &&GroupView| view.has_part(brick) && !view.is_writer(brick);
         cluster
             .views()
             .filter(missing)

@@ -310,10 +310,10 @@ impl Desk {
         let Some(record) = self.cluster.records.families.get(&family) else { return };
         let Some(lineage) = record.next.clone() else { return };
         for group in record.groups.clone() {
-            let Some(view) = self.cluster.latest_view(group).filter(|view| view.lineage != lineage) else {
+            let Some(view) = self.cluster.latest_view(group).filter(|view| *view.lineage != lineage) else {
                 continue;
             };
-            let next = following(view, |next| next.lineage = lineage.clone());
+            let next = following(view, |next| *next.lineage = lineage.clone());
             self.views.begin_change(&mut self.cluster, now, next, Vec::new(), fx);
         }
     }

@@ -31,6 +31,7 @@ struct Memberships {
     to_come: BTreeMap<BrickId, u32>,
     stale: BTreeMap<BrickId, u32>,
     joining: BTreeMap<BrickId, u32>,
+    standing_in: BTreeMap<BrickId, u32>,
     /// Those in which it lost blocks that nobody else has.
     bare: BTreeMap<BrickId, Vec<GroupId>>,
 }
@@ -42,14 +43,18 @@ impl Memberships {
         let groups = &cluster.records.groups;
         for record in groups.index().changing().filter_map(|group| groups.get(&group)) {
             let has_place =
-                |brick: &BrickId| record.active.as_ref().is_some_and(|view| view.slot_of(*brick).is_some());
-            let next: BTreeSet<BrickId> = record.next.iter().flat_map(|view| view.members.clone()).collect();
+                |brick: &BrickId| record.active.as_ref().is_some_and(|view| view.has_part(*brick));
+            let next: BTreeSet<BrickId> = record.next.iter().flat_map(GroupView::parties).collect();
             next.into_iter()
                 .filter(|brick| !has_place(brick))
                 .for_each(|brick| count(&mut memberships.to_come, brick));
         }
         for view in groups.index().incomplete().filter_map(|group| cluster.active(group)) {
-            for brick in view.members.iter().copied().filter(|brick| !view.is_current(*brick)) {
+            for brick in view.parties().filter(|brick| !view.is_current(*brick)) {
+                if view.stands_in(brick) {
+                    count(&mut memberships.standing_in, brick);
+                    continue;
+                }
                 count(&mut memberships.stale, brick);
                 if view.is_joining(brick) {
                     count(&mut memberships.joining, brick);
@@ -206,7 +211,7 @@ impl Desk {
         families
     }
 
-    fn brick_entries(
+    pub(super) fn brick_entries(
         &self,
         now: Time,
         lacking: &BTreeSet<BrickId>,
@@ -230,13 +235,15 @@ impl Desk {
             id,
             alive: self.cluster.leases.is_alive(now, id),
             silent_ms: lease.map(|lease| now.since(lease.heard).as_millis() as u64),
-            groups: groups - of(&memberships.to_come),
+            groups: groups - of(&memberships.to_come) - of(&memberships.standing_in),
             stale_groups: of(&memberships.stale),
             joining_groups: of(&memberships.joining),
             evicted: self.cluster.records.bricks.get(&id).is_some_and(|record| record.evicted),
             slow: self.slow.entry(&self.cluster, now, id),
             status,
             version: lease.map_or(0, |lease| lease.known),
+            stand_in_groups: of(&memberships.standing_in),
+            caught_up_percent: self.members.caught_up_percent(id).filter(|_| of(&memberships.stale) > 0),
         }
     }
 
@@ -293,7 +300,8 @@ impl Desk {
                 .map(|view| tolerates.saturating_sub(lost(view)))
                 .min()
                 .unwrap_or(tolerates),
-            rebuilding: count(&|view| !view.joining.is_empty()),
+            rebuilding: count(&|view| view.joining.0 & !view.stand_ins().0 != 0),
+            stood_in: count(&|view| !view.sealed.is_empty()),
             lost: groups.iter().filter(|group| has_lost(group)).count() as u32,
             unplaced: count(&|view| self.members.is_unplaced(&self.cluster, now, (view, &joins))),
             waits_for: waits_for.into_iter().collect(),

@@ -15,6 +15,7 @@ mod returning;
 mod runs;
 mod saturated;
 mod slow;
+mod stand_ins;
 mod storage;
 mod streams;
 
@@ -118,6 +119,12 @@ impl Stage {
         }
         stage.run(1000);
         stage
+    }
+
+    /// Nobody takes the writes of a member that is away.
+    fn without_stand_ins(mut self) -> Stage {
+        self.directory.desk.cluster.config.stand_ins = false;
+        self
     }
 
     fn restart(&mut self) {
@@ -270,7 +277,7 @@ impl Stage {
 
     /// The brick says that it has caught up in every group that it joins.
     fn catch_up(&mut self, brick: BrickId) {
-        let joins = self.directory.views().filter(|view| view.is_joining(brick));
+        let joins = self.directory.views().filter(|view| view.is_catching_up(brick));
         let done = joins.map(|view| CatchUp {
             group: view.group,
             number: view.number,
@@ -474,7 +481,7 @@ fn what_goes_by_a_record_and_stays_in_doubt_is_decided_by_a_view_of_the_same_mem
 
 #[test]
 fn a_brick_that_stays_away_is_rebuilt_elsewhere_and_must_leave_before_it_takes_another_slot() {
-    let mut stage = Stage::new(4);
+    let mut stage = Stage::new(4).without_stand_ins();
     stage.volume("raid1x3", 1);
     let first = stage.view();
     let lost = brick_at(&first, 0);

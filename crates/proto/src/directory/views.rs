@@ -7,6 +7,7 @@ use super::cluster::Cluster;
 use super::cut;
 use super::event::{DirectoryEffect, Put, send};
 use super::news::{Move, Moves, News};
+use super::stand_ins;
 use super::store::After;
 use crate::counters::Counter;
 use crate::netraid::members::{participants, width_at};
@@ -138,13 +139,17 @@ impl Views {
         self.moves.take()
     }
 
-    /// Views to come that have waited longer than `patience` for nobody but members that join, and for which.
+    /// Views to come that have waited longer than `patience` for nobody but members that join, or less long for stand-ins, and for which.
     pub(super) fn stuck_for_joiners(&self, now: Time, patience: Duration) -> Vec<(GroupView, Slots)> {
         self.changes
             .values()
-            .filter(|change| now.since(change.began) > patience)
+            .filter(|change| {
+                let (missing, waited) = (change.missing(), now.since(change.began));
+                let may =
+                    if stand_ins::are_all(&change.next, missing) { stand_ins::PATIENCE } else { patience };
+                !missing.is_empty() && missing.and(change.next.joining) == missing && waited > may
+            })
             .map(|change| (change.next.clone(), change.missing()))
-            .filter(|(next, missing)| !missing.is_empty() && missing.and(next.joining) == *missing)
             .collect()
     }
 
@@ -258,7 +263,10 @@ impl Views {
             let pending = cluster.records.groups.get(&group).and_then(|record| record.next.as_ref());
             let revoked = pending.filter(|_| cluster.is_revocable(group));
             let slow = self.moves.note(cluster, now, before, &next, revoked);
+            let (named, returned) = stand_ins::changes(before, &next);
             (0..slow).for_each(|_| cluster.counters.count(Counter::SlowMemberLeftOut));
+            (0..named).for_each(|_| cluster.counters.count(Counter::StandInNamed));
+            (0..returned).for_each(|_| cluster.counters.count(Counter::SealedMemberReturned));
         }
         // Of a change that is revoked members may have promised the number, and nothing else has come of it.
         let is_revoked = cluster.is_revocable(group);
@@ -280,11 +288,23 @@ impl Views {
         let holds = cluster.moves_branches(&next);
         let entered = cluster.records.groups.change(&group, |record| {
             let voters = record.active.as_ref().map(|active| {
-                let before =
-                    if record.next.is_some() && !is_revoked { record.voters } else { active.writers() };
-                Slots(before.and(next.writers()).0 & !silent.0)
+                let pending = record.next.as_ref().filter(|_| !is_revoked);
+                let (before, view) =
+                    pending.map_or((active.writers(), active), |pending| (record.voters, pending));
+                // Who has a slot that was another brick's has not heard of the writes before.
+                let is_same =
+                    |slot: &u8| view.members.get(usize::from(*slot)) == next.members.get(usize::from(*slot));
+                let stay = before.iter().filter(is_same).fold(Slots::default(), Slots::with);
+                Slots(stay.and(next.writers()).0 & !silent.0)
             });
             record.voters = voters.unwrap_or_default();
+            // Who has no part in the group any more may have blocks of it, or a promise.
+            let parties = record.active.iter().chain(&record.next).flat_map(GroupView::parties);
+            let gone: BTreeSet<BrickId> = parties.filter(|brick| !next.has_part(*brick)).collect();
+            for brick in gone {
+                record.former.retain(|(of, _)| *of != brick);
+                record.former.push((brick, next.number));
+            }
             record.next = Some(next.clone());
             voters
         });

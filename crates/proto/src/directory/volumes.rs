@@ -188,9 +188,9 @@ impl Desk {
                 former: Vec::new(),
             };
             self.cluster.records.groups.insert(group, record);
-            let (number, joining) = (ViewNumber(1), Slots::default());
-            let (current, lineage) = (Slots::all(members.len() as u8), lineage.clone());
-            let view = GroupView { group, volume, number, members, current, joining, lineage };
+            let (number, joining, sealed) = (ViewNumber(1), Slots::default(), Vec::new());
+            let (current, lineage) = (Slots::all(members.len() as u8), Box::new(lineage.clone()));
+            let view = GroupView { group, volume, number, members, current, joining, lineage, sealed };
             self.views.begin_change(&mut self.cluster, now, view, Vec::new(), fx);
         }
     }
@@ -386,9 +386,10 @@ impl Desk {
                 "the membership of a group of '{name}' is being changed; try again in a moment"
             ))));
         }
-        let mut members =
-            groups.iter().filter_map(|group| self.cluster.active(*group)).flat_map(|view| &view.members);
-        if let Some(away) = members.find(|brick| !self.cluster.leases.is_alive(now, **brick)) {
+        let views = groups.iter().filter_map(|group| self.cluster.active(*group));
+        let away =
+            views.flat_map(GroupView::parties).find(|brick| !self.cluster.leases.is_alive(now, *brick));
+        if let Some(away) = away {
             return Some(Err(AdminError::NotNow(format!(
                 "{away} is away, and '{name}' would not be served before it is back: start it first"
             ))));

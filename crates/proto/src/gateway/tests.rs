@@ -43,7 +43,8 @@ fn groups(number: u64) -> Vec<GroupView> {
         members: vec![BrickId(group as u32)],
         current: Slots(1),
         joining: Slots::default(),
-        lineage: Lineage { heads: heads.clone(), parents: parents.clone(), ..Lineage::default() },
+        lineage: Lineage { heads: heads.clone(), parents: parents.clone(), ..Lineage::default() }.into(),
+        sealed: Vec::new(),
     };
     (1..=GROUPS).map(view).collect()
 }

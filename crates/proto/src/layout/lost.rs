@@ -37,7 +37,7 @@ pub fn lost_ranges(
 mod tests {
     use super::*;
     use base::{ViewNumber, VolumeId};
-    use wire::{Lineage, Slots};
+    use wire::Slots;
 
     #[test]
     fn every_other_stripe_unit_lay_on_one_of_two_members() {
@@ -49,7 +49,8 @@ mod tests {
             members: vec![BrickId(1), BrickId(2)],
             current: Slots(3),
             joining: Slots::default(),
-            lineage: Lineage::default(),
+            lineage: Box::default(),
+            sealed: Vec::new(),
         };
         let of =
             |lost: u32| lost_ranges(&info, core::slice::from_ref(&view), |_, brick| brick == BrickId(lost));

@@ -208,7 +208,11 @@ impl WriteOperation {
             }
             Prepared::First | Prepared::Known => {}
         }
-        if !round.is_prepared() {
+        let need_not = match cx.rules.waits_for_stand_ins() {
+            true => Slots::default(),
+            false => cx.views.view(id.group).stand_ins(),
+        };
+        if !round.is_prepared_but(need_not) {
             return progress;
         }
         if let Course::UntilHeld { is_held } = &mut self.course {

@@ -37,17 +37,18 @@ pub struct Groups {
 }
 
 const NOTE_PREFIX: u8 = b'v';
-/// The last version whose notes do not say whether a group is bare.
+/// The last versions whose notes do not say for which members others stand in, and whether a group is bare.
+const BEFORE_STAND_INS: Version = Version(22);
 const BEFORE_BARE: Version = Version(19);
 
-/// What a note says, also one of a release that knew nothing of lost blocks.
+/// What a note says, also one of an earlier release. The bytes of one are not those of another: each ends where the next one has more.
 fn state_of(note: &[u8]) -> Option<GroupState> {
-    let before = || {
-        let mut reader = Reader::of(BEFORE_BARE, note);
+    let as_of = |version| {
+        let mut reader = Reader::of(version, note);
         let state = GroupState::decode(&mut reader).ok()?;
         reader.end().ok().map(|()| state)
     };
-    GroupState::from_bytes(note).ok().or_else(before)
+    [Version::CURRENT, BEFORE_STAND_INS, BEFORE_BARE].into_iter().find_map(as_of)
 }
 
 impl Groups {
@@ -367,7 +368,11 @@ mod tests {
         let mut note = Vec::new();
         state.encode(&mut wire::Writer::of(BEFORE_BARE, &mut note));
         assert_eq!(state_of(&note), Some(state.clone()));
-        let bare = GroupState { is_bare: true, ..state };
+        let mut bare = GroupState { is_bare: true, ..state };
+        let mut later = Vec::new();
+        bare.encode(&mut wire::Writer::of(BEFORE_STAND_INS, &mut later));
+        assert_eq!(state_of(&later), Some(bare.clone()));
+        bare.active.iter_mut().for_each(|view| view.seal(1, BrickId(3)));
         assert_eq!(state_of(&bare.to_bytes()), Some(bare));
         assert_eq!(state_of(&note[1..]), None);
     }
@@ -380,7 +385,8 @@ mod tests {
             members: vec![BrickId(1), BrickId(2)],
             current: Slots(current),
             joining: Slots::default(),
-            lineage: wire::Lineage::default(),
+            lineage: Box::default(),
+            sealed: Vec::new(),
         }
     }
 

@@ -537,6 +537,64 @@ fn a_substitute_is_filled_and_the_former_member_gives_its_space_back() {
     }
 }
 
+/// Groups end and others begin, views begin in the middle, and clients write all the time.
+#[test]
+fn how_much_a_brick_has_of_what_it_lacked_only_grows() {
+    let mut bench = Bench::new("raid1x3", 3, 23);
+    let request = AdminRequest::CreateVolume {
+        name: "many".to_owned(),
+        size_bytes: 64 << 20,
+        layout: "raid1x3".to_owned(),
+        stripe_unit_blocks: 0,
+        groups: 12,
+        read_policy: wire::ReadPolicy::default(),
+        io_timeout: wire::IoTimeout::default(),
+        protocol: wire::Protocol::default(),
+        placement: wire::Placement::default(),
+        stream: base::StreamId::default(),
+        nonce: 99,
+        reads: wire::Reads::default(),
+    };
+    bench.cluster.admin(request).expect("made");
+    let many = bench.cluster.open("many");
+    let fill = |bench: &mut Bench, seed: u64, step: usize| {
+        for offset in (0..64 << 20).step_by(step) {
+            let bytes = pattern(seed + offset as u64, 64 << 10);
+            assert_eq!(bench.cluster.write(1, many, offset as u64, bytes), Ok(IoReply::Done));
+        }
+    };
+    fill(&mut bench, 1, 1 << 20);
+    bench.cluster.kill(NodeId::Brick(BrickId(2)));
+    fill(&mut bench, 2, 1 << 20);
+    slow_down(&mut bench, 1 << 20);
+    bench.cluster.restart(BrickId(2));
+    let (mut told, mut is_whole) = (Vec::new(), false);
+    for look in 0..2000 {
+        bench.cluster.run(Duration::from_millis(50));
+        if look % 10 == 0 {
+            let offset = bench.rng.u64(0..63) << 20;
+            assert_eq!(bench.cluster.write(1, many, offset, pattern(look, BLOCK)), Ok(IoReply::Done));
+        }
+        // A view of each group, so that all are compared anew.
+        if look == 40 || look == 90 {
+            let snapshot =
+                AdminRequest::Snapshot { volume: "many".into(), snapshot: format!("s{look}"), nonce: look };
+            bench.cluster.admin(snapshot).expect("taken");
+        }
+        let status = bench.cluster.directory.status(bench.cluster.now, wire::StatusPart::All);
+        let brick = status.bricks.iter().find(|brick| brick.id == BrickId(2)).expect("listed");
+        told.extend(brick.caught_up_percent.filter(|_| brick.alive));
+        is_whole = brick.alive && brick.stale_groups == 0 && look > 10;
+        if is_whole {
+            assert_eq!(brick.caught_up_percent, None);
+            break;
+        }
+    }
+    assert!(is_whole && told.is_sorted(), "{told:?}");
+    told.dedup();
+    assert!(told.len() > 10 && told.last() > Some(&80), "{told:?}");
+}
+
 /// Blocks that were overwritten before anybody could repair them are found by nobody any more.
 #[test]
 fn a_clean_scrub_settles_what_was_found_unreadable_before() {

@@ -10,6 +10,7 @@ mod heal;
 mod leaseless;
 mod retrieval;
 mod slow;
+mod stand_ins;
 mod starved;
 mod streams;
 mod unaligned;

@@ -1,6 +1,6 @@
 //! What must always hold (DESIGN, section 4), one file a promise.
 //!
-//! Some watch packets as they pass ([`once`], [`progress`], [`evicted`], [`bounded`], [`sizes`], [`repeats`]); some look at what clients saw
+//! Some watch packets as they pass ([`once`], [`progress`], [`evicted`], [`bounded`], [`sizes`], [`repeats`], [`stand_in`]); some look at what clients saw
 //! ([`bytes`], [`atomic`], [`linearizable`] or [`regular`], as a volume's protocol promises, [`live`]); some at what is left at the end ([`durable`], [`redundancy`], [`snapshot`]).
 
 pub mod atomic;
@@ -19,6 +19,7 @@ pub mod regular;
 pub(crate) mod repeats;
 pub(crate) mod sizes;
 pub mod snapshot;
+pub mod stand_in;
 
 use crate::history::Operation;
 use wire::Protocol;

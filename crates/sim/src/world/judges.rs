@@ -9,6 +9,7 @@ use crate::checkers::once::Once;
 use crate::checkers::progress::Progress;
 use crate::checkers::repeats::Repeats;
 use crate::checkers::sizes::Sizes;
+use crate::checkers::stand_in::StandIns;
 use crate::options::Bounds;
 use crate::rare::{Reached, Seen};
 use base::{BrickId, NodeId, Time};
@@ -24,6 +25,7 @@ pub(crate) struct Judges {
     sizes: Sizes,
     repeats: Repeats,
     loans: Loans,
+    stand_ins: StandIns,
     failover: Watched,
     /// Rare states that machines of past runs, and the world itself, have reached.
     reached: Reached,
@@ -64,6 +66,8 @@ impl Judges {
         let verdict = self.once.watch(message);
         self.judge(verdict);
         self.progress.watch(from, message);
+        let verdict = self.stand_ins.watch(from, to, message);
+        self.judge(verdict);
         if let Message::Heartbeat { status, .. } = message
             && let Some(why) = &status.failed
         {

@@ -48,7 +48,8 @@ fn view(number: u64, current: &[u8]) -> GroupView {
         members: vec![BrickId(1), BrickId(2)],
         current: current.iter().fold(Slots::default(), |slots, &slot| slots.with(slot)),
         joining: Slots::default(),
-        lineage: wire::Lineage::default(),
+        lineage: Box::default(),
+        sealed: Vec::new(),
     }
 }
 

@@ -287,6 +287,8 @@ mod tests {
             slow: Some(slow),
             status,
             version: 1,
+            stand_in_groups: 0,
+            caught_up_percent: None,
         };
         for (is_out, stale_groups) in [(true, 1), (true, 2), (false, 0)] {
             brick.stale_groups = stale_groups;

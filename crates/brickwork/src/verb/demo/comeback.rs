@@ -32,7 +32,7 @@ pub(super) fn run(cluster: &mut Cluster, name: &str) -> Result<Comeback> {
         fetched.note(&status);
         let brick = status.bricks.iter().find(|brick| brick.id.to_string() == name);
         let brick = brick.with_context(|| format!("the directory forgot {name}"))?;
-        bar.set_position(view::caught_up(&brick.status).unwrap_or_default());
+        bar.set_position(view::caught_up(brick).unwrap_or_default());
         // It is as it was before its death until the directory hears of it again.
         let is_done = brick.alive && view::is_redundant(&status);
         if is_done || start.elapsed() > PATIENCE {

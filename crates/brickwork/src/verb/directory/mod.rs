@@ -36,6 +36,7 @@ Keys of directory.toml (environment: BRICKWORK_<KEY>):
   authority     directory with ca.pem, ca.key and tokens.json               default \".\"
   lease_ms      milliseconds a brick trusts its views after its last word   default 300
   rebuild_after how long a brick may be away before it is rebuilt           default 10m
+  stand_ins     false: no spare brick takes new writes of one that is away  default true
   rebuild_rate  bytes a second that a brick may fetch                       default 256MiB
   scrub_every   time between two scrubs of a brick, or off                  default 7d
   scrub_rate    bytes a second that a brick reads at most to check          default 32MiB
@@ -97,6 +98,7 @@ fn serve(global: &Global, args: &Flags) -> Result<()> {
     let config = proto::directory::DirectoryConfig {
         lease_ns,
         care: file.care(),
+        stand_ins: file.stand_ins,
         anyone_administers,
         ..Default::default()
     };

@@ -360,19 +360,23 @@ fn print_map(map: &VolumeMap) {
          I/O timeout {}, {}\n",
         map.volume.id, map.volume.protocol, map.volume.reads, map.volume.io_timeout, map.volume.stream
     );
-    let mut table = output::table(&["group", "view", "bricks", "catching up", "left out"]);
+    let mut table = output::table(&["group", "view", "bricks", "catching up", "standing in", "left out"]);
     for group in &map.groups {
+        let listed = |bricks: Vec<String>| if bricks.is_empty() { "-".to_owned() } else { bricks.join(" ") };
         let named = |of: &dyn Fn(base::BrickId) -> bool| -> String {
-            let bricks: Vec<String> =
-                group.members.iter().filter(|brick| of(**brick)).map(|brick| brick.0.to_string()).collect();
-            if bricks.is_empty() { "-".to_owned() } else { bricks.join(" ") }
+            listed(group.parties().filter(|brick| of(*brick)).map(|brick| brick.0.to_string()).collect())
         };
+        let stand_ins = group
+            .sealed
+            .iter()
+            .filter_map(|(slot, member)| Some(format!("{} for {}", group.stands_in_at(*slot)?.0, member.0)));
         table.add_row([
             group.group.0.to_string(),
             group.number.0.to_string(),
             named(&|brick| group.is_current(brick)),
-            named(&|brick| group.is_joining(brick)),
-            named(&|brick| !group.is_current(brick) && !group.is_joining(brick)),
+            named(&|brick| group.is_catching_up(brick)),
+            listed(stand_ins.collect()),
+            named(&|brick| !group.is_writer(brick)),
         ]);
     }
     println!("{}", output::render(&table));

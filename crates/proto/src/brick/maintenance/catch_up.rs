@@ -145,7 +145,7 @@ impl CatchUps {
     /// A view began: a group is caught up with from the beginning, or not any more. Gives the walk that was made under
     /// the view before.
     pub(super) fn on_view(&mut self, view: &GroupView, me: BrickId) -> Option<Walk> {
-        let before = if view.is_joining(me) {
+        let before = if view.is_catching_up(me) {
             self.runs.insert(view.group, CatchUpRun::new(view, me))
         } else {
             self.runs.remove(&view.group)

@@ -73,7 +73,7 @@ impl Leaving {
         for view in views {
             let active = groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
             let known = groups.promised(view.group).max(active);
-            let is_member = view.slot_of(cx.me()).is_some();
+            let is_member = view.has_part(cx.me());
             // It may have come back under a later view: then the order is an old one.
             let is_old = known > view.number;
             let again = self.groups.get(&view.group).is_some_and(|of| of.view.number >= view.number);

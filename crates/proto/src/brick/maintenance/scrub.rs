@@ -298,7 +298,8 @@ impl Scrub {
                 }
                 continue;
             };
-            let Some(view) = cx.view(at.group) else {
+            // It may have been sealed meanwhile.
+            let Some(view) = cx.view(at.group).filter(|view| view.slot_of(self.me).is_some()) else {
                 running.at = None;
                 continue;
             };

@@ -86,7 +86,17 @@ fn what_the_log_tells_is_remembered_over_a_restart_with_time_cause_and_evidence(
     assert!(left.text.starts_with(&format!("{gone} is left out of ")), "{left:?}");
     assert!(left.text.contains("nothing was heard of it for 2."), "{left:?}");
     let kinds: BTreeSet<&str> = events.iter().map(|event| event.kind.as_str()).collect();
-    let expected = ["admitted", "came", "evicted", "left-out", "returns", "serves", "takes-over"];
+    let expected = [
+        "admitted",
+        "came",
+        "evicted",
+        "left-out",
+        "returns",
+        "serves",
+        "stands-down",
+        "stands-in",
+        "takes-over",
+    ];
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), expected);
 
     stage.restart();

@@ -132,7 +132,7 @@ fn a_brick_that_is_held_for_slow_and_one_whose_id_another_process_wants_are_not_
 #[test]
 fn a_pause_of_the_directory_makes_no_brick_irregular() {
     let mut stage = stage().with_short_leases();
-    stage.now = stage.now + Duration::from_secs(2);
+    stage.now += Duration::from_secs(2);
     let packet = stage.heartbeat(MINE).into();
     stage.event(DirectoryEvent::Packet { from: NodeId::Brick(MINE), packet });
     assert_eq!(stage.directory.desk.cluster.leases.length_ns(MINE), 300_000_000);
@@ -177,7 +177,7 @@ fn a_brick_is_left_out_when_its_lease_has_ended_and_its_connection_or_half_a_sec
 fn what_became_of_connections_while_the_directory_stood_still_is_no_sign() {
     let mut stage = stage().with_short_leases();
     let view = stage.view();
-    stage.now = stage.now + Duration::from_secs(3);
+    stage.now += Duration::from_secs(3);
     for brick in 1..=3 {
         stage.event(DirectoryEvent::Down(NodeId::Brick(BrickId(brick))));
     }

@@ -89,7 +89,7 @@ fn how_fast_it_was_is_forgotten_after_a_while() {
 /// Of groups that are not complete only some are looked at in each tick.
 #[test]
 fn it_is_taken_back_also_where_many_groups_wait_for_another_brick() {
-    let mut stage = Stage::new(5);
+    let mut stage = Stage::new(5).without_stand_ins();
     for nonce in 1..=2 {
         stage.volume_named(&format!("v{nonce}"), "raid1x3", 1000, nonce);
     }
@@ -110,7 +110,7 @@ fn it_is_taken_back_also_where_many_groups_wait_for_another_brick() {
 /// Nobody can join these before that brick is back.
 #[test]
 fn groups_that_wait_for_a_brick_that_died_meanwhile_hold_up_no_others() {
-    let mut stage = Stage::new(3);
+    let mut stage = Stage::new(3).without_stand_ins();
     stage.volume("raid1x2", 200);
     let status = stage.bricks.remove(&BACK).expect("a brick");
     stage.run(5000);

@@ -351,7 +351,7 @@ fn a_brick_is_not_held_for_slow_as_soon_as_it_catches_up() {
 
 #[test]
 fn a_brick_that_stays_slow_is_rebuilt_elsewhere_like_one_that_stays_away() {
-    let mut stage = Stage::new(4);
+    let mut stage = Stage::new(4).without_stand_ins();
     stage.volume("raid1x3", 1);
     let brick = brick_at(&stage.view(), 1);
     stage.health(brick, LATE);

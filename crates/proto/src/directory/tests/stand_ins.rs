@@ -1,6 +1,7 @@
 //! Stand-ins: who takes the writes of a member that is away, and for how long.
 
 use super::*;
+use wire::Wire;
 
 /// A group of three copies and the bricks beside it.
 fn stage(bricks: u32) -> (Stage, GroupView) {
@@ -73,7 +74,11 @@ fn a_member_that_returns_has_its_slot_again_and_the_stand_in_gives_back_what_it_
     assert_eq!(stage.view().current, Slots(0b111));
     assert_eq!((stage.count(Counter::StandInNamed), stage.count(Counter::SealedMemberReturned)), (1, 1));
     let told: Vec<String> = stage.news.iter().map(ToString::to_string).collect();
-    assert!(!told.iter().any(|line| line.contains(&format!("{spare} is left out"))), "{told:?}");
+    let stands_down = format!("{spare} stands in for {lost} no more in 1 group: that one is back");
+    assert!(
+        told.contains(&stands_down) && !told.iter().any(|line| line.contains("does not answer")),
+        "{told:?}"
+    );
     // It stands in again only once it has given its blocks back.
     stage.lose(lost);
     let view = stage.next_view();
@@ -179,8 +184,8 @@ fn nobody_stands_in_where_nobody_is_to_spare_or_it_is_not_wanted() {
     stage.lose(brick_at(&first, 1));
     let view = stage.next_view();
     assert_eq!((view.sealed.len(), view.writers()), (0, Slots(0b101)));
-    let (mut stage, first) = self::stage(4);
-    stage.directory.desk.cluster.config.stand_ins = false;
+    let (stage, first) = self::stage(4);
+    let mut stage = stage.without_stand_ins();
     stage.lose(brick_at(&first, 1));
     let view = stage.next_view();
     assert_eq!((view.sealed.len(), view.writers()), (0, Slots(0b101)));
@@ -200,4 +205,38 @@ fn a_brick_that_comes_too_late_to_be_named_stands_in_later() {
 
 fn spare(view: &GroupView) -> BrickId {
     (1..).map(BrickId).find(|brick| !view.has_part(*brick)).expect("a fourth brick")
+}
+
+#[test]
+fn only_where_some_stand_in_is_a_group_stored_otherwise_than_by_older_releases() {
+    let (mut stage, first) = stage(4);
+    let stored = |stage: &Stage| {
+        let record = stage.stored.iter().find(|(key, _)| key[0] == b'g').expect("a group");
+        record.1.clone()
+    };
+    let older = |bytes: &[u8]| {
+        let mut reader = wire::Reader::of(wire::Version(22), bytes);
+        let _: VolumeId = Wire::decode(&mut reader).expect("a volume");
+        let active: Option<GroupView> = Wire::decode(&mut reader).expect("a view");
+        let _: Option<GroupView> = Wire::decode(&mut reader).expect("maybe another one");
+        let _: (Slots, u64) =
+            (Wire::decode(&mut reader).expect("slots"), Wire::decode(&mut reader).expect("a version"));
+        let _: Vec<(BrickId, base::ViewNumber)> = Wire::decode(&mut reader).expect("bricks");
+        (active, reader.left())
+    };
+    assert_eq!(older(&stored(&stage)), (Some(first.clone()), 0));
+    let status = stage.lose(brick_at(&first, 1));
+    let view = stage.next_view();
+    stage.run(500);
+    let (active, left) = older(&stored(&stage));
+    assert!(
+        active.is_some_and(|active| active.sealed.is_empty()) && left > 0,
+        "it refuses what it does not know"
+    );
+    let record = records::GroupRecord::from_bytes(&stored(&stage)).expect("a group");
+    assert_eq!(record.active, Some(view));
+    stage.bricks.insert(brick_at(&first, 1), status);
+    stage.next_view();
+    stage.run(500);
+    assert_eq!(older(&stored(&stage)).1, 0, "and not for longer than they do");
 }

@@ -127,6 +127,7 @@ impl Views {
                 && view.members.len() <= Slots::MAX
                 && view.writers().and(slots) == view.writers()
                 && view.joining.and(view.current).is_empty()
+                && view.sealed.iter().all(|(slot, _)| view.joining.has(*slot))
                 && lineage.heads.len() + lineage.parents.len() + lineage.merging.len() <= LINEAGE_MAX
         })
     }

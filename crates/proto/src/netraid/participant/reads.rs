@@ -377,7 +377,7 @@ fn admits(cx: &Context<'_>, read: &ReadRequest) -> Result<(), Option<GroupView>>
         true => cx.groups.takes(read.group, read.view),
         false => cx.groups.serves(read.group, read.view),
     };
-    cx.groups.rules().serves_read(admitted, read.from)
+    cx.groups.rules().serves_read(admitted, read.from, (cx.groups.active(read.group), cx.groups.me()))
 }
 
 /// Asked for neither content nor stamps: whether the view is in force here. A member that joins may say so too, as it needs

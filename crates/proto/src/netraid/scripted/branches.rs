@@ -43,7 +43,7 @@ fn with_heads(number: u64, heads: &[(VolumeId, VolumeId)]) -> GroupView {
         _ => vec![(SECOND, FIRST), (CLONED, FIRST)],
     };
     let lineage = Lineage { heads: heads.to_vec(), parents, ..Lineage::default() };
-    GroupView { lineage, ..view("raid1x2", number, 0b11, 0) }
+    GroupView { lineage: Box::new(lineage), ..view("raid1x2", number, 0b11, 0) }
 }
 
 fn branches(script: &mut Script) -> Vec<VolumeId> {
@@ -173,7 +173,7 @@ fn views_that_cannot_be_are_not_taken() {
             joining: Slots(0),
             ..good.clone()
         },
-        GroupView { lineage: Lineage { parents: huge, ..Lineage::default() }, ..good.clone() },
+        GroupView { lineage: Lineage { parents: huge, ..Lineage::default() }.into(), ..good.clone() },
         GroupView { number: base::ViewNumber(1), ..good.clone() },
     ];
     for view in bad {
@@ -186,7 +186,7 @@ fn views_that_cannot_be_are_not_taken() {
 fn the_branch_of_a_child_is_its_parent_s() {
     let mut script = Script::new("raid5-2+1", 0b111, 0);
     let lineage = Lineage { heads: vec![(FAMILY, FIRST)], ..Lineage::default() };
-    let mut next = GroupView { lineage, ..view("raid5-2+1", 2, 0b110, 0) };
+    let mut next = GroupView { lineage: Box::new(lineage), ..view("raid5-2+1", 2, 0b110, 0) };
     script.coordinator.on_views(vec![next.clone()]);
     script.begin(read(FAMILY));
     let asked = script.asked();

@@ -26,7 +26,7 @@ use crate::layout::Geometry;
 use base::{BLOCK, BrickId, ClusterTime, GroupId, Loan, Payload, Stamp, Time, ViewNumber, VolumeId};
 use code::Computation;
 use core::time::Duration;
-use wire::{Decision, Fate, GroupView, Lineage, Message, Packet, PrepareOutcome, ReadOutcome, Slots, Span};
+use wire::{Decision, Fate, GroupView, Message, Packet, PrepareOutcome, ReadOutcome, Slots, Span};
 
 pub(super) const GROUP: GroupId = GroupId(1);
 pub(super) const FAMILY: VolumeId = VolumeId(7);
@@ -77,7 +77,8 @@ pub(super) fn view(layout: &str, number: u64, current: u32, joining: u32) -> Gro
         members: (1..=u32::from(geometry(layout).layout().width())).map(BrickId).collect(),
         current: Slots(current),
         joining: Slots(joining),
-        lineage: Lineage::default(),
+        lineage: Box::default(),
+        sealed: Vec::new(),
     }
 }
 

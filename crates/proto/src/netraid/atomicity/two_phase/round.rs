@@ -161,9 +161,9 @@ impl Round {
         self.attempt = 0;
     }
 
-    /// Whether all that take part are prepared.
-    pub(crate) fn is_prepared(&self) -> bool {
-        self.votes.values().all(|vote| vote.took.is_some())
+    /// Whether all that take part are prepared, but these slots.
+    pub(crate) fn is_prepared_but(&self, need_not: Slots) -> bool {
+        self.votes.iter().all(|(slot, vote)| vote.took.is_some() || need_not.has(*slot))
     }
 
     /// Whether a single member was asked so far.

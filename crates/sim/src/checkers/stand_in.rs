@@ -1,0 +1,184 @@
+//! `stand_in`: a write that a stand-in takes part in is decided only once the stand-in has it on stable storage.
+//!
+//! Watches what coordinators ask of stand-ins, what these answer, and what is decided. A view that is being made decides by itself what
+//! becomes of the writes of the one before.
+
+use super::Violation;
+use base::{BrickId, GroupId, HashMap, NodeId, Stamp, ViewNumber};
+use std::collections::BTreeMap;
+use wire::{Fate, GroupView, Message, PrepareOutcome};
+
+const NAME: &str = "stand_in";
+
+/// A write that stand-ins take part in.
+#[derive(Debug)]
+struct Asked {
+    group: GroupId,
+    view: ViewNumber,
+    /// Whether each of them has said that it has it.
+    holders: BTreeMap<BrickId, bool>,
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub struct StandIns {
+    /// Views in which some stand in.
+    views: BTreeMap<(GroupId, ViewNumber), GroupView>,
+    /// The newest view that was promised, of groups in which some stood in.
+    promised: BTreeMap<GroupId, ViewNumber>,
+    writes: HashMap<Stamp, Asked>,
+    /// Which write a stand-in was asked about.
+    questions: HashMap<(NodeId, BrickId, u64), Stamp>,
+    judged: u64,
+}
+
+impl StandIns {
+    /// How many decisions were judged.
+    pub fn judged(&self) -> u64 {
+        self.judged
+    }
+
+    /// Looks at a message as it is sent.
+    pub fn watch(&mut self, from: NodeId, to: NodeId, message: &Message) -> Result<(), Violation> {
+        match (from, to, message) {
+            (_, _, Message::Fence { view, .. } | Message::Activate { view, .. }) => self.on_view(view),
+            (coordinator, NodeId::Brick(brick), Message::Prepare { operation, view, write, .. }) => {
+                let stands_in =
+                    self.views.get(&(write.group, *view)).is_some_and(|view| view.stands_in(brick));
+                if stands_in {
+                    self.questions.insert((coordinator, brick, *operation), write.stamp);
+                    let asked = self.writes.entry(write.stamp).or_insert_with(|| Asked {
+                        group: write.group,
+                        view: *view,
+                        holders: BTreeMap::new(),
+                    });
+                    asked.holders.entry(brick).or_insert(false);
+                }
+            }
+            (settler, NodeId::Brick(brick), Message::Query { operation, write, .. })
+                if self.writes.get(&write.stamp).is_some_and(|asked| asked.holders.contains_key(&brick)) =>
+            {
+                self.questions.insert((settler, brick, *operation), write.stamp);
+            }
+            (NodeId::Brick(brick), asker, Message::Prepared { operation, outcome, .. }) => {
+                let has_it = matches!(outcome, PrepareOutcome::Prepared { .. } | PrepareOutcome::Duplicate);
+                self.on_answer((asker, brick, *operation), has_it);
+            }
+            (NodeId::Brick(brick), asker, Message::QueryDone { operation, fate }) => {
+                self.on_answer(
+                    (asker, brick, *operation),
+                    matches!(fate, Ok(Fate::Prepared | Fate::Committed)),
+                );
+            }
+            (NodeId::Gateway(_), _, Message::Decide { commits, .. }) => {
+                return commits.iter().try_for_each(|commit| self.on_commit(from, commit.stamp));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn on_view(&mut self, view: &GroupView) {
+        let promised = self.promised.entry(view.group).or_insert(view.number);
+        *promised = view.number.max(*promised);
+        if !view.sealed.is_empty() {
+            self.views.insert((view.group, view.number), view.clone());
+        }
+    }
+
+    fn on_answer(&mut self, question: (NodeId, BrickId, u64), has_it: bool) {
+        let Some(stamp) = self.questions.remove(&question).filter(|_| has_it) else { return };
+        if let Some(asked) = self.writes.get_mut(&stamp) {
+            asked.holders.insert(question.1, true);
+        }
+    }
+
+    fn on_commit(&mut self, coordinator: NodeId, stamp: Stamp) -> Result<(), Violation> {
+        let Some(asked) = self.writes.remove(&stamp) else { return Ok(()) };
+        let Asked { group, view, holders } = &asked;
+        if self.promised.get(group).is_some_and(|promised| promised > view) {
+            return Ok(());
+        }
+        self.judged += 1;
+        let Some((brick, _)) = holders.iter().find(|(_, has_it)| !**has_it) else { return Ok(()) };
+        Err(Violation::new(
+            NAME,
+            format!(
+                "{coordinator} decided the write {stamp:?} in view {} of {group} before {brick}, which stands in there, said that it has it",
+                view.0
+            ),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{ClientId, GatewayId, RequestId, VolumeId};
+    use wire::{Change, Decision, Order, Scope, Service, Slots, Span, Wait, WriteId};
+
+    const GATEWAY: NodeId = NodeId::Gateway(GatewayId(1));
+    const STAND_IN: BrickId = BrickId(4);
+
+    fn view(number: u64) -> GroupView {
+        let mut view = GroupView {
+            group: GroupId(1),
+            volume: VolumeId(1),
+            number: ViewNumber(number),
+            members: vec![BrickId(1), BrickId(2)],
+            current: Slots(0b11),
+            joining: Slots::default(),
+            lineage: Box::default(),
+            sealed: Vec::new(),
+        };
+        view.seal(1, STAND_IN);
+        view
+    }
+
+    /// A write of which the stand-in says this before it is decided, under a view on which another one may have followed.
+    fn judged(outcome: Option<PrepareOutcome>, is_superseded: bool) -> Result<u64, Violation> {
+        let mut judge = StandIns::default();
+        let directory = NodeId::Directory;
+        let fence = |number| Message::Fence { view: view(number), speaks: true };
+        judge.watch(directory, NodeId::Brick(STAND_IN), &fence(2))?;
+        let span = Span { volume: VolumeId(1), lba: 0, count: 1 };
+        let write = WriteId { group: GroupId(1), span, stamp: Stamp(5), scope: Scope::Row, link: None };
+        for brick in [BrickId(1), STAND_IN] {
+            let prepare = Message::Prepare {
+                operation: u64::from(brick.0),
+                view: ViewNumber(2),
+                write,
+                change: Change::Data,
+                base: None,
+                want_delta: false,
+                request: RequestId { client: ClientId(1), sequence: 1 },
+                floor: 0,
+                part: 0,
+                service: Service::default(),
+                order: Order::default(),
+            };
+            judge.watch(GATEWAY, NodeId::Brick(brick), &prepare)?;
+        }
+        if let Some(outcome) = outcome {
+            let prepared = Message::Prepared { operation: 4, outcome, wait: Wait::default() };
+            judge.watch(NodeId::Brick(STAND_IN), GATEWAY, &prepared)?;
+        }
+        if is_superseded {
+            judge.watch(directory, NodeId::Brick(STAND_IN), &fence(3))?;
+        }
+        let decide = Message::Decide { commits: vec![Decision::from(&write)], aborts: Vec::new() };
+        judge.watch(GATEWAY, NodeId::Brick(BrickId(1)), &decide)?;
+        Ok(judge.judged())
+    }
+
+    #[test]
+    fn who_decides_before_the_stand_in_has_the_write_is_found() {
+        let prepared = || Some(PrepareOutcome::Prepared { previous: Vec::new() });
+        assert_eq!(judged(prepared(), false), Ok(1));
+        assert_eq!(judged(None, true), Ok(0), "that is the view's business");
+        for too_early in [None, Some(PrepareOutcome::Busy)] {
+            let violation = judged(too_early, false).expect_err("it is found");
+            assert!(violation.what.contains("before brick-4, which stands in there"), "{violation:?}");
+        }
+    }
+}
