@@ -237,6 +237,10 @@ struct Bench {
     store: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
+fn catches_up(view: &wire::GroupView) -> bool {
+    view.joining_bricks().any(|(_, brick)| view.is_catching_up(brick))
+}
+
 impl Bench {
     fn new(bricks: u32) -> Bench {
         let now = Time(1_000_000_000);
@@ -342,7 +346,7 @@ impl Bench {
     fn revive(&mut self) {
         self.alive.insert(self.victim);
         self.pass_until(|bench| {
-            bench.views().all(|view| view.slot_of(bench.victim).is_none() || view.is_current(bench.victim))
+            bench.views().all(|view| !view.has_part(bench.victim) || view.is_current(bench.victim))
         });
     }
 
@@ -351,7 +355,7 @@ impl Bench {
         self.alive.remove(&self.victim);
         self.has_died = true;
         self.catches_up = false;
-        self.pass_until(|bench| bench.views().any(|view| !view.joining.is_empty()));
+        self.pass_until(|bench| bench.views().any(catches_up));
         self.pass(10);
     }
 
@@ -359,7 +363,7 @@ impl Bench {
     fn replace(&mut self) {
         self.catches_up = true;
         self.pass_until(|bench| {
-            bench.views().all(|view| view.current.len() == 3 && view.slot_of(bench.victim).is_none())
+            bench.views().all(|view| view.current.len() == 3 && !view.has_part(bench.victim))
         });
     }
 
@@ -438,7 +442,7 @@ impl Bench {
         if !self.has_died {
             return joins;
         }
-        for view in self.views().filter(|view| !view.joining.is_empty()) {
+        for view in self.views().filter(|view| catches_up(view)) {
             let done = CatchUp {
                 group: view.group,
                 number: view.number,
@@ -447,7 +451,8 @@ impl Bench {
                 fetched_bytes: 0,
                 done: self.catches_up,
             };
-            view.joining_bricks().for_each(|(_, brick)| joins.entry(brick).or_default().push(done));
+            let joining = view.joining_bricks().filter(|(_, brick)| view.is_catching_up(*brick));
+            joining.for_each(|(_, brick)| joins.entry(brick).or_default().push(done));
         }
         joins
     }

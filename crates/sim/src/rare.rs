@@ -21,6 +21,7 @@ base::named! {
         JoinerCrashedWhileCatchingUp: "joiner crashed while catching up",
         RottenBrickScrubbedClean: "rotten brick scrubbed clean",
         SourceCrashedWhileAnotherCaughtUp: "source crashed while another caught up",
+        WriteDecidedBesideAStandIn: "write decided beside a stand-in",
     }
 }
 
@@ -114,6 +115,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::UnreadableBlocksRepaired),
     Rare::Machine(Counter::ViewChangeRevoked),
     Rare::Machine(Counter::WriteAbortedByAViewChange),
+    Rare::World(Seen::WriteDecidedBesideAStandIn),
     Rare::Machine(Counter::WriteDecidedByAViewChange),
     Rare::Machine(Counter::WriteDroppedByAViewChange),
     Rare::Machine(Counter::WriteGaveWayToOthers),

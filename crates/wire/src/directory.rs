@@ -579,8 +579,8 @@ pub struct VolumeStatus {
     pub can_lose: u8,
     /// Groups with a member that catches up.
     pub rebuilding: u32,
-    /// Groups with a brick that stands in for a member that is away.
-    pub stood_in: u32,
+    /// Of the degraded ones those in which a brick takes new writes in each slot, be it a stand-in.
+    pub covered: u32,
     /// Groups that have a member missing for whose blocks no other brick has room or may take them.
     pub unplaced: u32,
     /// The bricks for which groups that cannot serve wait.
@@ -744,7 +744,7 @@ wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings,
 wire_struct!(Counts { bricks, unwell_bricks, gateways, volumes, unwell_volumes, snapshots, groups });
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus {
-    volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for, lost; since 23: stood_in
+    volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced; since 20: waits_for, lost; since 23: covered
 });
 #[cfg(test)]
 mod tests {

@@ -190,6 +190,12 @@ impl GroupView {
         self.members.iter().copied().chain(self.sealed.iter().map(|(_, brick)| *brick))
     }
 
+    /// The slot that `brick` has, or had when it was sealed.
+    pub fn place_of(&self, brick: BrickId) -> Option<u8> {
+        let sealed = self.sealed.iter().find(|(_, member)| *member == brick).map(|(slot, _)| *slot);
+        self.slot_of(brick).or(sealed)
+    }
+
     /// Whether `brick` is one of these.
     pub fn has_part(&self, brick: BrickId) -> bool {
         self.parties().any(|party| party == brick)

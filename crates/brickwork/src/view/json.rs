@@ -178,7 +178,7 @@ fn volume_status_json(status: &VolumeStatus) -> Value {
         ("unavailable", status.unavailable),
         ("rebuilding", status.rebuilding),
         ("unplaced", status.unplaced),
-        ("stood_in", status.stood_in),
+        ("covered", status.covered),
         ("lost_groups", status.lost),
         ("can_lose", u32::from(status.can_lose)),
     ] {

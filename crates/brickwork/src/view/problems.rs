@@ -238,14 +238,16 @@ fn degraded(names: &str, volume: &VolumeStatus) -> Option<String> {
         0 => String::new(),
         count => format!(" {} rebuilding: `brickwork rebuild` shows how far.", being(count)),
     };
-    let stood_in = match volume.stood_in {
+    let covered = match volume.covered {
         0 => String::new(),
-        count if count == volume.degraded => " New writes have full redundancy.".to_owned(),
-        count => format!(" In {count} of them new writes have full redundancy."),
+        count if count == volume.degraded => {
+            " New writes go to as many bricks as the layout says.".to_owned()
+        }
+        count => format!(" In {count} of them new writes go to as many bricks as the layout says."),
     };
     (volume.unavailable == 0 && volume.degraded > 0).then(|| {
         format!(
-            "{names}: {} of {} groups are degraded and are served; {more}.{stood_in}{rebuilding}",
+            "{names}: {} of {} groups are degraded and are served; {more}.{covered}{rebuilding}",
             volume.degraded, volume.groups
         )
     })
@@ -298,7 +300,7 @@ mod tests {
             unavailable: 0,
             can_lose: 2,
             rebuilding: 0,
-            stood_in: 0,
+            covered: 0,
             unplaced: 0,
             waits_for: Vec::new(),
             lost: 0,
@@ -357,11 +359,11 @@ mod tests {
         assert!(told.contains("Volumes 'first' and 'copy': 2 of 4 groups are degraded"), "{told}");
         assert!(told.contains("no further failure is survived. 1 is rebuilding"), "{told}");
         assert_eq!(volume_state(&status.volumes[0]), "degraded 2/4, rebuilding 1");
-        for (stood_in, expected) in [
-            (2, "survived. New writes have full redundancy."),
-            (1, "In 1 of them new writes have full redundancy."),
+        for (covered, expected) in [
+            (2, "survived. New writes go to as many bricks as the layout says."),
+            (1, "In 1 of them new writes go to as many bricks as the layout says."),
         ] {
-            status.volumes.iter_mut().for_each(|volume| volume.stood_in = stood_in);
+            status.volumes.iter_mut().for_each(|volume| volume.covered = covered);
             assert!(super::problems(&status).join("\n").contains(expected), "{:?}", super::problems(&status));
         }
         assert!(!is_redundant(&status));

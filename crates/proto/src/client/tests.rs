@@ -188,7 +188,7 @@ fn a_resize_of_its_volume_is_asked_for_and_has_it_attach_again() {
             unavailable: 0,
             can_lose: 1,
             rebuilding: 0,
-            stood_in: 0,
+            covered: 0,
             unplaced: 0,
             waits_for: Vec::new(),
             lost: 0,

@@ -71,6 +71,8 @@ pub(super) struct Change {
     asked_last: Option<(Step, Duration)>,
     /// When it was begun.
     pub(super) began: Time,
+    /// Since when nobody but new stand-ins has been missing in this step, as far as somebody looked.
+    alone: Option<(Step, Time)>,
     /// Whether the group had a view before: then its members are fenced first.
     fences: bool,
     voters: Slots,
@@ -102,6 +104,7 @@ impl Change {
     ) -> Change {
         Change {
             began: now,
+            alone: None,
             step: Step::Storing,
             due: now,
             asked_last: None,
@@ -165,6 +168,27 @@ impl Change {
                 Slots::default()
             }
         }
+    }
+
+    /// The bricks that stand in from this view on.
+    fn new_stand_ins(&self) -> Slots {
+        Slots(self.next.stand_ins().0 & !self.voters.0)
+    }
+
+    /// For how long it has waited for members that join, and for nobody else: for new stand-ins alone since all others answered, which `true` says.
+    pub(super) fn waits_for_joiners(&mut self, now: Time) -> Option<(bool, Duration)> {
+        let missing = self.missing();
+        if missing.is_empty() || missing.and(self.next.joining) != missing {
+            self.alone = None;
+            return None;
+        }
+        if missing.and(self.new_stand_ins()) != missing {
+            self.alone = None;
+            return Some((false, now.since(self.began)));
+        }
+        let since = self.alone.filter(|(step, _)| *step == self.step).map_or(now, |(_, since)| since);
+        self.alone = Some((self.step, since));
+        Some((true, now.since(since)))
     }
 
     /// The same by their bricks.

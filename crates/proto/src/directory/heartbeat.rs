@@ -249,7 +249,8 @@ fn bears_loss(cluster: &Cluster, now: Time, group: GroupId, brick: BrickId) -> b
                 && !cluster.lacks(*of, group)
         };
         let there = view.members.iter().filter(|of| is_there(of)).count();
-        view.members.len() - there <= usize::from(tolerates)
+        // Nothing counts on what a brick has that is not current.
+        !view.is_current(brick) || view.members.len() - there <= usize::from(tolerates)
     };
     // A view that may be revoked is not sure to come.
     let next = record.next.iter().filter(|_| !cluster.is_revocable(group));

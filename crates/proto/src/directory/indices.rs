@@ -186,7 +186,7 @@ fn outsiders(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
 }
 
 fn has_joiners(record: &GroupRecord) -> bool {
-    record.active.iter().chain(&record.next).any(|view| !view.joining.is_empty())
+    record.active.iter().chain(&record.next).any(|view| view.joining.0 & !view.stand_ins().0 != 0)
 }
 
 fn is_incomplete(view: &GroupView) -> bool {

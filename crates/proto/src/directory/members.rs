@@ -7,10 +7,9 @@
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, Put};
 use super::returns::Returns;
-use super::stand_ins;
+use super::substitutes::Spares;
 use super::views::{Views, following};
 use crate::counters::Counter;
-use crate::layout::placement::{self, Candidate};
 use base::{BrickId, GroupId, Time};
 use core::cell::OnceCell;
 use core::ops::RangeInclusive;
@@ -84,14 +83,14 @@ impl Members {
     ) {
         self.note_absences(cluster, now);
         self.forget_what_was_left(cluster, fx);
-        self.leave_out_the_dead(cluster, views, now, fx);
+        let mut joins = Joins::default();
+        self.leave_out_the_dead(cluster, views, now, &joins.spares, fx);
         self.give_up_what_is_lost(cluster, views, now, fx);
-        self.leave_out_the_slow(cluster, views, now, fx);
+        self.leave_out_the_slow(cluster, views, now, &joins.spares, fx);
         self.go_on_without_joiners(cluster, views, now, fx);
         self.forget_who_caught_up(cluster, now);
         let away = &self.away;
         self.returns.note(cluster, |brick| !away.contains_key(&brick));
-        let mut joins = Joins::default();
         for group in self.next_looks(cluster) {
             if views.is_changing(group) {
                 continue;
@@ -101,7 +100,7 @@ impl Members {
                 || self.drop_the_full(cluster, views, now, &view, fx)
                 || self.let_join(cluster, views, now, (&view, &joins), fx)
                 || self.place_elsewhere(cluster, views, now, (&view, &joins), fx)
-                || self.let_stand_in(cluster, views, now, &view, fx);
+                || self.let_stand_in(cluster, views, now, (&view, &joins.spares), fx);
             if is_changed {
                 let next = cluster.latest_view(group);
                 joins.change(&view, next);
@@ -193,6 +192,7 @@ impl Members {
         cluster: &mut Cluster,
         views: &mut Views,
         now: Time,
+        spares: &Spares,
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let bricks = &cluster.records.bricks;
@@ -236,7 +236,7 @@ impl Members {
             let Some(mut next) = next.into_iter().find(is_better) else {
                 if is_first && tries > 0 {
                     tries -= 1;
-                    self.begin_elsewhere(cluster, views, now, (&from, &without(&from, goes)), fx);
+                    self.begin_elsewhere(cluster, views, now, (&from, &without(&from, goes)), spares, fx);
                 }
                 continue;
             };
@@ -244,7 +244,7 @@ impl Members {
             // left out be back by then.
             let may_revoke = cluster.active(group) == Some(&from);
             if may_revoke {
-                self.name_stand_ins(cluster, now, &mut next);
+                self.name_stand_ins(cluster, now, &mut next, spares);
             }
             if may_revoke && cluster.is_under_way(&next) {
                 continue;
@@ -275,12 +275,13 @@ impl Members {
         views: &mut Views,
         now: Time,
         (from, left): (&GroupView, &GroupView),
+        spares: &Spares,
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let mut next = left.clone();
         for slot in (0..from.members.len() as u8).filter(|slot| !left.writers().has(*slot)) {
             if !can_begin(cluster, now, from.members[usize::from(slot)], from.group) {
-                let Some(taker) = self.substitute(cluster, now, (&next, &Joins::none()), slot) else {
+                let Some(taker) = self.taker(cluster, now, (&next, slot), spares, |_| true) else {
                     return;
                 };
                 next.members[usize::from(slot)] = taker;
@@ -343,6 +344,7 @@ impl Members {
         cluster: &mut Cluster,
         views: &mut Views,
         now: Time,
+        spares: &Spares,
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let bricks = cluster.records.bricks.keys().copied();
@@ -358,14 +360,14 @@ impl Members {
             if next.writers() == from.writers() || !self.is_viable(cluster, &next) {
                 continue;
             }
-            self.name_stand_ins(cluster, now, &mut next);
+            self.name_stand_ins(cluster, now, &mut next, spares);
             cluster.counters.count(Counter::ViewChangeBegun);
             views.begin_revocable(cluster, now, next, fx);
         }
     }
 
-    /// Whether a brick that was to join a group lately did not answer.
-    pub(super) fn has_refused(&self, group: GroupId) -> bool {
+    /// Whether any brick was to join the group lately, and did not answer.
+    pub(super) fn was_refused(&self, group: GroupId) -> bool {
         let all = (group, BrickId(0))..=(group, BrickId(u32::MAX));
         self.refused.range(all).next().is_some()
     }
@@ -386,7 +388,7 @@ impl Members {
                 self.refused.insert((view.group, view.members[usize::from(slot)]), now + REFUSED);
             }
             let is_revocable = cluster.is_revocable(view.group);
-            if is_revocable && stand_ins::are_all(&view, missing) {
+            if is_revocable && missing.and(view.stand_ins()) == missing {
                 let next = following(&view, |next| next.close(missing));
                 views.begin_revocable(cluster, now, next, fx);
                 continue;
@@ -488,7 +490,10 @@ impl Members {
                     known.is_some_and(|known| known.number == view.number && known.done)
                 })
         };
-        let done = view.joining.iter().filter(|slot| is_done(view.members[usize::from(*slot)]));
+        // A stand-in of an earlier release does not know that it is one, and catches up.
+        let stand_ins = view.stand_ins();
+        let joining = view.joining.iter().filter(|slot| !stand_ins.has(*slot));
+        let done = joining.filter(|slot| is_done(view.members[usize::from(*slot)]));
         let done = done.fold(Slots::default(), Slots::with);
         if done.is_empty() {
             return false;
@@ -539,6 +544,14 @@ impl Members {
         (group, joins): (GroupId, &Joins),
         brick: BrickId,
     ) -> bool {
+        self.is_able(cluster, now, brick)
+            && cluster.records.bricks.get(&brick).is_some_and(|record| !record.lost.contains(&group))
+            && !self.refuses(group, brick)
+            && self.may_begin(cluster, now, brick, joins)
+    }
+
+    /// Whether a brick may join groups, whichever.
+    pub(super) fn is_able(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
         let Some(record) = cluster.records.bricks.get(&brick) else { return false };
         let Some(lease) = cluster.leases.get(brick) else { return false };
         cluster.leases.is_alive(now, brick)
@@ -546,10 +559,12 @@ impl Members {
             && !cluster.is_slow(brick)
             && !cluster.lags(brick)
             && record.disks == lease.status.disks
-            && !record.lost.contains(&group)
             && fullness(&lease.status) < full::JOIN
-            && !self.refused.contains_key(&(group, brick))
-            && self.may_begin(cluster, now, brick, joins)
+    }
+
+    /// Whether the brick was to join the group lately, and did not answer.
+    pub(super) fn refuses(&self, group: GroupId, brick: BrickId) -> bool {
+        self.refused.contains_key(&(group, brick))
     }
 
     // ---- another brick in the slot ----
@@ -566,7 +581,7 @@ impl Members {
         if !can_go_on(cluster, now, view) {
             return false;
         }
-        if let Some(next) = self.keep_stand_ins(cluster, now, (view, joins)) {
+        if let Some(next) = self.replace_sealed(cluster, now, (view, joins)) {
             cluster.counters.count(Counter::SlotGivenToAnotherBrick);
             views.begin_change(cluster, now, next, Vec::new(), fx);
             return true;
@@ -594,7 +609,7 @@ impl Members {
         is_evicted || self.away.get(&brick).is_some_and(|since| now.since(*since) >= after)
     }
 
-    /// Who could take the slot.
+    /// Who could take the slot for good, and has time to catch up.
     pub(super) fn substitute(
         &self,
         cluster: &Cluster,
@@ -602,50 +617,17 @@ impl Members {
         (view, joins): (&GroupView, &Joins),
         slot: u8,
     ) -> Option<BrickId> {
-        let former = cluster.records.groups.get(&view.group).map(|record| record.former.as_slice())?;
-        let may = |brick: BrickId, status: &BrickStatus| {
-            !view.has_part(brick)
-                && former.iter().all(|(of, _)| *of != brick)
-                && cluster.records.bricks.get(&brick).is_some_and(|record| record.lost.is_empty())
-                && fullness(status) < full::WARN
-                && self.may_join(cluster, now, (view.group, joins), brick)
-        };
-        let wanted = cluster.records.bricks.get(&view.members[usize::from(slot)]);
-        if let Some(wanted) = wanted.and_then(|record| record.substitute) {
-            if cluster.status(wanted).is_some_and(|status| may(wanted, status)) {
-                return Some(wanted);
-            }
-            // It is waited for as long as only its other groups keep it busy; where it cannot help another one does.
-            let can_come = !view.has_part(wanted)
-                && !self.away.contains_key(&wanted)
-                && cluster.takes_groups(wanted)
-                && cluster.status(wanted).is_some_and(|status| fullness(status) < full::WARN);
-            if can_come {
-                return None;
-            }
-        }
-        let candidates: Vec<Candidate> = cluster
-            .records
-            .bricks
-            .iter()
-            .map(|(brick, record)| {
-                let free = |status: &BrickStatus| {
-                    status.space.capacity_bytes.saturating_sub(status.space.used_bytes)
-                };
-                let status = cluster.status(*brick).filter(|status| may(*brick, status));
-                Candidate { id: *brick, weight: status.map_or(0, free), labels: record.labels.clone() }
-            })
-            .collect();
-        let stay: Vec<BrickId> = view.writing_bricks().map(|(_, brick)| brick).collect();
-        let domains: Vec<&str> = cluster.config.domains.iter().map(String::as_str).collect();
-        placement::substitute(view.volume, view.group.0 as u32, &stay, &candidates, &domains)
+        let has_time = |brick| self.may_begin(cluster, now, brick, joins);
+        self.taker(cluster, now, (view, slot), &joins.spares, has_time)
     }
 
     /// Groups in which no other brick could take this one's place, however long it is waited for those that are busy.
     pub(super) fn without_taker(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Vec<GroupId> {
         let joins = Joins::none();
         let is_stuck = |group: &GroupId| {
-            let Some(view) = cluster.latest_view(*group) else { return false };
+            let Some(view) = cluster.latest_view(*group).filter(|view| !view.stands_in(brick)) else {
+                return false;
+            };
             let left = without(view, |of| of == brick);
             let slot = view.slot_of(brick);
             slot.is_some_and(|slot| self.substitute(cluster, now, (&left, &joins), slot).is_none())
@@ -671,16 +653,19 @@ impl Members {
 /// view from then on. It is asked for each group that waits and each brick that could help; counting for each would take time
 /// in proportion to the square of the groups.
 #[derive(Default)]
-pub(super) struct Joins(OnceCell<BTreeMap<BrickId, usize>>);
+pub(super) struct Joins {
+    counts: OnceCell<BTreeMap<BrickId, usize>>,
+    spares: Spares,
+}
 
 impl Joins {
     /// As if nobody caught up.
-    pub(super) fn none() -> Joins {
-        Joins(OnceCell::from(BTreeMap::new()))
+    fn none() -> Joins {
+        Joins { counts: OnceCell::from(BTreeMap::new()), spares: Spares::default() }
     }
 
     fn of(&self, cluster: &Cluster, now: Time, brick: BrickId) -> usize {
-        self.0.get_or_init(|| Joins::count(cluster, now)).get(&brick).copied().unwrap_or(0)
+        self.counts.get_or_init(|| Joins::count(cluster, now)).get(&brick).copied().unwrap_or(0)
     }
 
     /// Groups that cannot go on before somebody is back do not count: they would keep the others waiting for ever.
@@ -697,7 +682,7 @@ impl Joins {
 
     /// Another view of a group follows on this one.
     fn change(&mut self, before: &GroupView, next: Option<&GroupView>) {
-        let Some(counts) = self.0.get_mut() else { return };
+        let Some(counts) = self.counts.get_mut() else { return };
         catching_up(before).for_each(|brick| {
             let count = counts.entry(brick).or_default();
             *count = count.saturating_sub(1);

@@ -52,6 +52,7 @@ mod stand_ins;
 mod status;
 mod store;
 mod streams;
+mod substitutes;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -552,6 +553,8 @@ impl Machine for Directory {
             assert!(is_heard, "a new current set is a part of those that took every write");
             let same = |slot: u8| next.members[usize::from(slot)] == active.members[usize::from(slot)];
             assert!(record.voters.iter().all(same), "who has a say is who took the writes");
+            let joins = |view: &GroupView| view.sealed.iter().all(|(slot, _)| view.joining.has(*slot));
+            assert!(joins(active) && joins(next), "who stands in is not current: {active:?}, {next:?}");
         }
     }
 }

@@ -296,7 +296,9 @@ impl Moves {
         for (slot, brick) in next.writing_bricks() {
             let former = before.members.get(usize::from(slot)).filter(|former| **former != brick);
             match former {
-                Some(former) if next.stands_in(brick) => self.add(brick, Move::StandsIn(*former)),
+                Some(former) if next.stands_in(brick) => {
+                    self.add(brick, Move::StandsIn(next.sealed_at(slot).unwrap_or(*former)));
+                }
                 Some(_) if before.sealed_at(slot) == Some(brick) => self.add(brick, Move::Returns),
                 Some(former) => self.add(brick, Move::TakesOver(*former)),
                 None if before.stands_in(brick) && !next.stands_in(brick) => {

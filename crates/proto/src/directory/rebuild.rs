@@ -74,7 +74,7 @@ impl Recount {
     /// Bricks that are members of groups and have not answered.
     pub fn missing(&self) -> BTreeSet<BrickId> {
         let views = self.answers().flat_map(|(_, account)| account.groups.values());
-        let members = views.filter_map(|state| state.active.as_ref()).flat_map(|view| view.members.clone());
+        let members = views.filter_map(|state| state.active.as_ref()).flat_map(GroupView::parties);
         members.filter(|brick| !self.has_answered(*brick)).collect()
     }
 
@@ -214,9 +214,10 @@ impl Recount {
         };
         let answered = view.current_bricks().filter(|(_, brick)| knows(*brick));
         let current = answered.fold(Slots::default(), |current, (slot, _)| current.with(slot));
+        // One that stands in catches up in a further view before it can continue.
         let silent: Vec<String> = view
             .writing_bricks()
-            .filter(|(_, brick)| !knows(*brick))
+            .filter(|(_, brick)| !knows(*brick) && !view.stands_in(*brick))
             .map(|(_, brick)| brick.to_string())
             .collect();
         let needed = layout.width() - layout.tolerates();
@@ -282,7 +283,7 @@ impl Recount {
             .groups
             .values()
             .filter_map(|record| record.active.as_ref())
-            .flat_map(|view| view.members.clone())
+            .flat_map(GroupView::parties)
             .collect();
         for brick in members.into_iter().chain(self.accounts.keys().copied()) {
             let mut record = BrickRecord::new(u64::from(brick.0));
@@ -529,6 +530,26 @@ mod tests {
         let told = [(1, 5, view(5, 3)), (2, 5, view(5, 3)), (3, 3, view(3, 7))];
         let rebuilt = recount("raid1x3", &told).verdict(false).expect("all of the latest view answered");
         assert_eq!(group_of(&rebuilt).next.expect("a view").current, Slots(3));
+    }
+
+    #[test]
+    fn a_sealed_member_is_expected_back_and_who_stood_in_for_it_leaves() {
+        let mut stood_in = view(5, 7);
+        stood_in.seal(2, BrickId(4));
+        let told = [1, 2, 4].map(|brick| (brick, 5, stood_in.clone()));
+        for answers in [&told[..], &told[..2]] {
+            let recount = recount("raid1x3", answers);
+            assert!(recount.missing().contains(&BrickId(3)));
+            let rebuilt = recount.verdict(false).expect("a stand-in cannot continue alone");
+            let next = group_of(&rebuilt).next.expect("a view");
+            assert_eq!(
+                (&next.members, next.writers(), next.sealed.len()),
+                (&view(1, 7).members, Slots(3), 0)
+            );
+            assert!(records_of(&rebuilt).bricks.contains_key(&BrickId(3)), "it is no stranger when it calls");
+            let is_former = group_of(&rebuilt).former.iter().any(|(brick, _)| *brick == BrickId(4));
+            assert_eq!(is_former, answers.len() == 3);
+        }
     }
 
     #[test]

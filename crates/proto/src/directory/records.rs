@@ -103,11 +103,11 @@ pub(super) struct GroupRecord {
     pub(super) active: Option<GroupView>,
     /// The view that is being made.
     pub(super) next: Option<GroupView>,
-    /// Writers of `active` and of every view that was to come since, `next` among them: who may speak of writes in doubt.
+    /// Slots that had the same brick as a writer in `active` and in every view that was to come since, `next` among them: who may speak of writes in doubt.
     pub(super) voters: Slots,
     /// The map's version at which `active` began.
     pub(super) changed: u64,
-    /// Bricks that lost their slot to another and may still hold blocks, with the view that took it.
+    /// Bricks that had a part in the group, have none by `next` or `active`, and may still hold blocks: with the view that left them out.
     pub(super) former: Vec<(BrickId, ViewNumber)>,
 }
 

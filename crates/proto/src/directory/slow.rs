@@ -129,7 +129,7 @@ impl Slow {
             self.suspects.remove(&brick);
             return self.forget_good_conduct(cluster, now, brick, fx);
         };
-        let is_current = self.writing(cluster, brick).any(|view| view.is_current(brick));
+        let catches_up = self.writing(cluster, brick).all(|view| view.is_catching_up(brick));
         let is_silent = self.is_silent(cluster, now, brick);
         let needed_by = self.needed_by(cluster, now, (brick, verdict.stands_still));
         let suspect = self.suspects.entry(brick).or_insert(Suspect {
@@ -138,7 +138,7 @@ impl Slow {
             needed_by: None,
         });
         suspect.verdict = verdict.clone();
-        if is_silent || (!is_current && now.since(suspect.since) < JOINING_PATIENCE) {
+        if is_silent || (catches_up && now.since(suspect.since) < JOINING_PATIENCE) {
             return;
         }
         let was_needed = core::mem::replace(&mut suspect.needed_by, needed_by).is_some();

@@ -284,7 +284,11 @@ impl Desk {
             .collect();
         let is_unavailable = |group: &&GroupId| self.views.is_changing(**group) || dead.contains_key(*group);
         let waits_for = |group: &GroupId| -> Vec<BrickId> {
-            let away = dead.get(group).into_iter().flat_map(|view| view.members.iter().copied());
+            // What a stand-in has helps nobody without what is older.
+            let members = |view: &&GroupView| {
+                view.members.iter().copied().filter(|brick| !view.stands_in(*brick)).collect::<Vec<BrickId>>()
+            };
+            let away = dead.get(group).map(members).unwrap_or_default().into_iter();
             let away = away.filter(|brick| !self.cluster.leases.is_alive(now, *brick));
             self.views.waits_for(*group).into_iter().chain(away).collect()
         };
@@ -301,7 +305,9 @@ impl Desk {
                 .min()
                 .unwrap_or(tolerates),
             rebuilding: count(&|view| view.joining.0 & !view.stand_ins().0 != 0),
-            stood_in: count(&|view| !view.sealed.is_empty()),
+            covered: count(&|view| {
+                lost(view) > 0 && view.writers() == wire::Slots::all(view.members.len() as u8)
+            }),
             lost: groups.iter().filter(|group| has_lost(group)).count() as u32,
             unplaced: count(&|view| self.members.is_unplaced(&self.cluster, now, (view, &joins))),
             waits_for: waits_for.into_iter().collect(),

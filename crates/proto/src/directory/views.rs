@@ -96,8 +96,9 @@ impl Views {
 
     fn enter(&mut self, cluster: &Cluster, group: GroupId, change: Change) {
         let active = cluster.active(group);
-        let writers = active.into_iter().flat_map(GroupView::writing_bricks).map(|(_, brick)| brick);
-        self.leavers.set(group, writers.filter(|brick| !change.next.is_writer(*brick)).collect());
+        // Who only joins answers no reads, and may have a lease for its other groups.
+        let current = active.into_iter().flat_map(GroupView::current_bricks).map(|(_, brick)| brick);
+        self.leavers.set(group, current.filter(|brick| !change.next.is_writer(*brick)).collect());
         self.changes.insert(group, change);
     }
 
@@ -139,18 +140,16 @@ impl Views {
         self.moves.take()
     }
 
-    /// Views to come that have waited longer than `patience` for nobody but members that join, or less long for stand-ins, and for which.
-    pub(super) fn stuck_for_joiners(&self, now: Time, patience: Duration) -> Vec<(GroupView, Slots)> {
-        self.changes
-            .values()
-            .filter(|change| {
-                let (missing, waited) = (change.missing(), now.since(change.began));
-                let may =
-                    if stand_ins::are_all(&change.next, missing) { stand_ins::PATIENCE } else { patience };
-                !missing.is_empty() && missing.and(change.next.joining) == missing && waited > may
-            })
-            .map(|change| (change.next.clone(), change.missing()))
-            .collect()
+    /// Views to come that have waited too long for nobody but members that join, and for which: `patience` in all, or [`stand_ins::PATIENCE`] for new
+    /// stand-ins alone.
+    pub(super) fn stuck_for_joiners(&mut self, now: Time, patience: Duration) -> Vec<(GroupView, Slots)> {
+        let is_stuck = |change: &mut Change| match change.waits_for_joiners(now) {
+            Some((true, waited)) => waited > stand_ins::PATIENCE,
+            Some((false, waited)) => waited > patience,
+            None => false,
+        };
+        let stuck = self.changes.values_mut().filter_map(|change| is_stuck(change).then_some(&*change));
+        stuck.map(|change| (change.next.clone(), change.missing())).collect()
     }
 
     /// A group is deleted.
@@ -263,7 +262,7 @@ impl Views {
             let pending = cluster.records.groups.get(&group).and_then(|record| record.next.as_ref());
             let revoked = pending.filter(|_| cluster.is_revocable(group));
             let slow = self.moves.note(cluster, now, before, &next, revoked);
-            let (named, returned) = stand_ins::changes(before, &next);
+            let (named, returned) = stand_ins::named_and_relieved(before, &next);
             (0..slow).for_each(|_| cluster.counters.count(Counter::SlowMemberLeftOut));
             (0..named).for_each(|_| cluster.counters.count(Counter::StandInNamed));
             (0..returned).for_each(|_| cluster.counters.count(Counter::SealedMemberReturned));

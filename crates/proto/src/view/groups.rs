@@ -12,7 +12,7 @@
 //! What is found on the disks at a start may be older than what was promised since: an older copy of a disk, or a disk that
 //! lost what it called durable. So every group that was recovered is *doubted* until the directory has compared how far the
 //! disks are with what it heard before: nothing of it is served, and nothing is said of its writes. A group that lags stays
-//! doubted until a view begins in which this brick joins, and so compares every block.
+//! doubted until a view begins in which this brick joins: it compares every block before it is current.
 //!
 //! Of a group that it left, or lost its blocks of, a brick keeps a *tombstone*: the promise without a view, so that no late
 //! message revives an old one.
@@ -20,7 +20,7 @@
 use crate::rules::{Rules, SOUND};
 use base::{BrickId, GroupId, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{GroupState, GroupView, Reader, Version, Wire};
+use wire::{GroupState, GroupView, Reader, Version, Wire, Writer};
 
 /// All groups of a brick.
 #[derive(Debug)]
@@ -40,6 +40,15 @@ const NOTE_PREFIX: u8 = b'v';
 /// The last versions whose notes do not say for which members others stand in, and whether a group is bare.
 const BEFORE_STAND_INS: Version = Version(22);
 const BEFORE_BARE: Version = Version(19);
+
+/// What is noted: as earlier releases note it, unless somebody stands in for a member.
+fn note_of(state: &GroupState) -> Vec<u8> {
+    let has_stand_ins = state.active.as_ref().is_some_and(|view| !view.sealed.is_empty());
+    let version = if has_stand_ins { Version::CURRENT } else { BEFORE_STAND_INS };
+    let mut note = Vec::new();
+    state.encode(&mut Writer::of(version, &mut note));
+    note
+}
 
 /// What a note says, also one of an earlier release. The bytes of one are not those of another: each ends where the next one has more.
 fn state_of(note: &[u8]) -> Option<GroupState> {
@@ -97,7 +106,7 @@ impl Groups {
     pub fn note(&self, group: GroupId) -> (Vec<u8>, Option<Vec<u8>>) {
         let mut key = vec![NOTE_PREFIX];
         group.append(&mut key);
-        (key, self.states.get(&group).map(Wire::to_bytes))
+        (key, self.states.get(&group).map(note_of))
     }
 
     /// Whether a block of the group that has no stamp here is lost, and not zeros.
@@ -270,7 +279,7 @@ impl Groups {
         let Some(active) = self.active(view.group).filter(|active| active.number < view.number) else {
             return false;
         };
-        matches!((active.slot_of(self.me), view.slot_of(self.me)), (Some(had), Some(has)) if had != has)
+        matches!((active.place_of(self.me), view.place_of(self.me)), (Some(had), Some(has)) if had != has)
     }
 
     /// Whether all that is known of a group is what it promised.
@@ -372,8 +381,9 @@ mod tests {
         let mut later = Vec::new();
         bare.encode(&mut wire::Writer::of(BEFORE_STAND_INS, &mut later));
         assert_eq!(state_of(&later), Some(bare.clone()));
+        assert_eq!(note_of(&bare), later, "as long as nobody stands in");
         bare.active.iter_mut().for_each(|view| view.seal(1, BrickId(3)));
-        assert_eq!(state_of(&bare.to_bytes()), Some(bare));
+        assert_eq!(state_of(&note_of(&bare)), Some(bare));
         assert_eq!(state_of(&note[1..]), None);
     }
 

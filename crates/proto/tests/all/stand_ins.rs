@@ -97,9 +97,8 @@ fn a_stand_in_whose_member_stays_away_fetches_the_rest_and_serves() {
     }
 }
 
-/// Both that are left may go: what was written meanwhile is on stable storage all the same, and served again with the first of them that returns.
 #[test]
-fn nothing_is_lost_when_all_members_but_the_stand_in_die() {
+fn all_is_served_again_after_all_members_but_the_stand_in_were_killed() {
     for (layout, bricks, _) in LAYOUTS {
         let (mut bench, spare) = filled(layout, bricks);
         let lost = lose_one(&mut bench, spare, layout);

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use wire::directory::VolumeStatus;
 
 /// Blocks of the volume.
 const VOLUME_BYTES: u64 = 64 << 20;
@@ -20,7 +21,13 @@ const VOLUME_BYTES: u64 = 64 << 20;
 const BEFORE: Duration = Duration::from_secs(1);
 /// How long a brick is dead.
 const DEAD: Duration = Duration::from_secs(3);
+/// A pause that is not over at the end is not measured, and is no longer than that.
+const OPEN_MAX: Duration = Duration::from_millis(250);
+/// Between two looks at the state of the cluster.
+const LOOK: Duration = Duration::from_millis(5);
 const REDUNDANT_WITHIN: Duration = Duration::from_secs(120);
+/// New writes are to have full redundancy again so soon after the view without the brick.
+const COVERED_WITHIN_MS: f64 = 100.0;
 /// Names the volume in its blocks.
 const TAG: u64 = 17;
 
@@ -61,6 +68,7 @@ A pause is the longest time in which no write was answered. `cut` needs network 
 Examples:
   cargo xtask bench outage --quick
   cargo xtask bench outage --layout raid1x3 --how killed --rounds 50
+  cargo xtask bench outage --layout raid1x3 --spare 1
   cargo xtask bench outage --json > outage.json")]
 pub(crate) struct Options {
     /// Only this layout; may be repeated
@@ -75,6 +83,9 @@ pub(crate) struct Options {
     /// Writes of 4 KiB under way
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
     depth: u32,
+    /// Bricks beside those that the layout needs: one of them stands in for the one that dies, and it is measured when new writes are redundant again
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=8))]
+    spare: u32,
     /// Three rounds of copies: to see that it works, not to quote
     #[arg(long)]
     quick: bool,
@@ -92,6 +103,7 @@ struct Case {
     how: How,
     rounds: u32,
     depth: u32,
+    spare: usize,
 }
 
 /// Measures and prints.
@@ -102,7 +114,13 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         false => (options.layouts.clone(), options.rounds),
     };
     let cases = layouts.iter().flat_map(|layout| {
-        options.how.iter().map(|how| Case { layout: layout.clone(), how: *how, rounds, depth: options.depth })
+        options.how.iter().map(|how| Case {
+            layout: layout.clone(),
+            how: *how,
+            rounds,
+            depth: options.depth,
+            spare: options.spare as usize,
+        })
     });
     let mut all = Vec::new();
     for case in cases {
@@ -112,7 +130,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         }
         all.push(found);
     }
-    let demands: Vec<Demand> = all.iter().map(Found::demand).collect();
+    let demands: Vec<Demand> = all.iter().flat_map(Found::demands).collect();
     if options.json {
         let cases: Vec<Value> = all.iter().map(Found::json).collect();
         let demands: Vec<Value> = demands.iter().map(Demand::json).collect();
@@ -129,7 +147,7 @@ impl Case {
     }
 
     fn measure(&self, binary: &Path) -> Result<Found> {
-        let bricks = clients::width(&self.layout);
+        let bricks = clients::width(&self.layout) + self.spare;
         let spec = Spec { name: "outage", bricks, namespaces: self.how == How::Cut, ..Spec::default() };
         let mut cluster = Cluster::start(binary, &spec)?;
         cluster.create("v", VOLUME_BYTES, &self.layout)?;
@@ -142,7 +160,14 @@ impl Case {
         }
         cluster.wait_until_redundant(REDUNDANT_WITHIN)?;
         cluster.all_alive()?;
-        Ok(Found { name: self.name(), layout: self.layout.clone(), how: self.how, depth: self.depth, pauses })
+        Ok(Found {
+            name: self.name(),
+            layout: self.layout.clone(),
+            how: self.how,
+            depth: self.depth,
+            has_spare: self.spare > 0,
+            pauses,
+        })
     }
 
     fn round(&self, cluster: &mut Cluster, round: u32, brick: usize) -> Result<Pause> {
@@ -167,7 +192,13 @@ impl Case {
                 cluster.network()?.cut(&ways.collect::<Vec<_>>())?;
             }
         }
-        sleep(DEAD);
+        let covered = match self.spare {
+            0 => {
+                sleep(DEAD);
+                None
+            }
+            _ => new_writes_are_redundant(cluster, epoch, died + DEAD)?,
+        };
         let samples = load.finish().with_context(|| format!("{name} {}", self.how.name()))?;
         match self.how {
             How::Killed => {
@@ -177,8 +208,25 @@ impl Case {
             How::Stopped => cluster.daemon(&name)?.go_on()?,
             How::Cut => cluster.network()?.heal()?,
         }
-        Pause::of(&samples, died)
+        Pause::of(&samples, died, covered)
     }
+}
+
+/// Asks the directory again and again until then. When it first said that each group without a member has another brick in its place that takes what is
+/// written.
+fn new_writes_are_redundant(cluster: &Cluster, epoch: Instant, until: Duration) -> Result<Option<Duration>> {
+    let mut covered = None;
+    while epoch.elapsed() < until {
+        let asked = epoch.elapsed();
+        let status = cluster.health()?;
+        let of = |count: fn(&VolumeStatus) -> u32| status.volumes.iter().map(count).sum::<u32>();
+        let (degraded, whole) = (of(|volume| volume.degraded), of(|volume| volume.covered));
+        if degraded > 0 && degraded == whole && of(|volume| volume.unavailable) == 0 {
+            covered.get_or_insert(asked);
+        }
+        sleep(LOOK);
+    }
+    Ok(covered)
 }
 
 /// What one round showed, in milliseconds.
@@ -189,20 +237,27 @@ struct Pause {
     before_ms: f64,
     /// The longest write.
     write_ms: f64,
+    /// From the end of the pause until somebody saw that new writes have their full redundancy.
+    covered_ms: Option<f64>,
 }
 
 impl Pause {
-    fn of(samples: &[Sample], died: Duration) -> Result<Pause> {
+    fn of(samples: &[Sample], died: Duration, covered: Option<Duration>) -> Result<Pause> {
         let mut answers: Vec<Duration> = samples.iter().map(|sample| sample.at).collect();
         answers.sort_unstable();
+        let longest_end = answers
+            .windows(2)
+            .filter(|pair| pair[1] > died)
+            .max_by_key(|pair| pair[1] - pair[0])
+            .map_or(died, |pair| pair[1]);
         let gaps = answers.windows(2).map(|pair| (pair[1], (pair[1] - pair[0]).as_secs_f64() * 1e3));
         let longest = |is_within: &dyn Fn(Duration) -> bool| {
             gaps.clone().filter(|(end, _)| is_within(*end)).map(|(_, gap)| gap).fold(0.0, f64::max)
         };
         ensure!(
-            answers.last().is_some_and(|last| *last > died + DEAD / 2),
+            answers.last().is_some_and(|last| *last > died + DEAD - OPEN_MAX),
             "no write was answered any more, {} ms after the brick had died",
-            (DEAD / 2).as_millis()
+            (DEAD - OPEN_MAX).as_millis()
         );
         let took =
             samples.iter().filter(|sample| sample.at > died).map(|sample| sample.took.as_secs_f64() * 1e3);
@@ -210,7 +265,15 @@ impl Pause {
             longest_ms: longest(&|end| end > died),
             before_ms: longest(&|end| end <= died),
             write_ms: took.fold(0.0, f64::max),
+            covered_ms: covered.map(|covered| covered.saturating_sub(longest_end).as_secs_f64() * 1e3),
         })
+    }
+}
+
+impl Pause {
+    /// What was never seen took for ever.
+    fn covered(&self) -> f64 {
+        self.covered_ms.unwrap_or(f64::INFINITY)
     }
 }
 
@@ -220,6 +283,7 @@ struct Found {
     layout: String,
     how: How,
     depth: u32,
+    has_spare: bool,
     pauses: Vec<Pause>,
 }
 
@@ -243,13 +307,25 @@ impl Found {
             self.worst(|pause| pause.write_ms),
             self.worst(|pause| pause.before_ms),
         );
+        if self.has_spare {
+            println!(
+                "  new writes had full redundancy {:.0} ms after that pause (median), {:.0} ms (worst)",
+                self.median(Pause::covered),
+                self.worst(Pause::covered)
+            );
+        }
     }
 
     fn json(&self) -> Value {
         let pauses: Vec<Value> = self
             .pauses
             .iter()
-            .map(|pause| json!({"longest_ms": pause.longest_ms, "before_ms": pause.before_ms, "write_ms": pause.write_ms}))
+            .map(|pause| {
+                json!({
+                    "longest_ms": pause.longest_ms, "before_ms": pause.before_ms, "write_ms": pause.write_ms,
+                    "covered_ms": pause.covered_ms,
+                })
+            })
             .collect();
         json!({
             "layout": self.layout, "how": self.how.name(), "depth": self.depth, "rounds": pauses,
@@ -257,8 +333,13 @@ impl Found {
         })
     }
 
-    fn demand(&self) -> Demand {
+    fn demands(&self) -> Vec<Demand> {
         let worst = self.worst(|pause| pause.longest_ms);
-        Demand::at_most(format!("{}: longest pause, ms", self.name), worst, self.how.bound_ms())
+        let pause = Demand::at_most(format!("{}: longest pause, ms", self.name), worst, self.how.bound_ms());
+        let covered = self.has_spare.then(|| {
+            let what = format!("{}: new writes without full redundancy after the pause, ms", self.name);
+            Demand::at_most(what, self.worst(Pause::covered), COVERED_WITHIN_MS)
+        });
+        core::iter::once(pause).chain(covered).collect()
     }
 }

@@ -158,15 +158,14 @@ impl World {
     fn draw_brick(&mut self) -> Option<BrickId> {
         let bricks: Vec<BrickId> = self.nodes.iter().filter_map(Node::brick).collect();
         let brick = self.administrator.pick(&bricks)?;
-        let is_near = self.judges.views().newest().values().any(|view| view.slot_of(brick).is_some());
+        let is_near = self.judges.views().newest().values().any(|view| view.has_part(brick));
         // What is evicted is as good as lost for its groups: as rare, and only where they survive that.
         (is_near && !self.shape.disks.are_small && self.may_lose(brick)).then_some(brick)
     }
 
     fn draw_spare(&mut self) -> Option<BrickId> {
-        let is_spare = |brick: &BrickId| {
-            self.judges.views().newest().values().all(|view| view.slot_of(*brick).is_none())
-        };
+        let is_spare =
+            |brick: &BrickId| self.judges.views().newest().values().all(|view| !view.has_part(*brick));
         let bricks: Vec<BrickId> = self.nodes.iter().filter_map(Node::brick).filter(is_spare).collect();
         self.administrator.pick(&bricks)
     }

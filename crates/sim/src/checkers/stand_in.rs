@@ -6,7 +6,7 @@
 use super::Violation;
 use base::{BrickId, GroupId, HashMap, NodeId, Stamp, ViewNumber};
 use std::collections::BTreeMap;
-use wire::{Fate, GroupView, Message, PrepareOutcome};
+use wire::{Fate, GroupView, Message, PrepareOutcome, Scope};
 
 const NAME: &str = "stand_in";
 
@@ -43,16 +43,24 @@ impl StandIns {
         match (from, to, message) {
             (_, _, Message::Fence { view, .. } | Message::Activate { view, .. }) => self.on_view(view),
             (coordinator, NodeId::Brick(brick), Message::Prepare { operation, view, write, .. }) => {
-                let stands_in =
-                    self.views.get(&(write.group, *view)).is_some_and(|view| view.stands_in(brick));
-                if stands_in {
+                let Some(under) = self.views.get(&(write.group, *view)) else { return Ok(()) };
+                // In whole rows each slot takes part; so they must be asked, too.
+                let all = under.sealed.iter().filter_map(|(slot, _)| under.stands_in_at(*slot));
+                let part: Vec<BrickId> =
+                    all.filter(|stand_in| *stand_in == brick || write.scope == Scope::Row).collect();
+                if part.is_empty() {
+                    return Ok(());
+                }
+                let asked = self.writes.entry(write.stamp).or_insert_with(|| Asked {
+                    group: write.group,
+                    view: *view,
+                    holders: BTreeMap::new(),
+                });
+                for stand_in in part {
+                    asked.holders.entry(stand_in).or_insert(false);
+                }
+                if asked.holders.contains_key(&brick) {
                     self.questions.insert((coordinator, brick, *operation), write.stamp);
-                    let asked = self.writes.entry(write.stamp).or_insert_with(|| Asked {
-                        group: write.group,
-                        view: *view,
-                        holders: BTreeMap::new(),
-                    });
-                    asked.holders.entry(brick).or_insert(false);
                 }
             }
             (settler, NodeId::Brick(brick), Message::Query { operation, write, .. })
@@ -115,7 +123,7 @@ impl StandIns {
 mod tests {
     use super::*;
     use base::{ClientId, GatewayId, RequestId, VolumeId};
-    use wire::{Change, Decision, Order, Scope, Service, Slots, Span, Wait, WriteId};
+    use wire::{Change, Decision, Order, Service, Slots, Span, Wait, WriteId};
 
     const GATEWAY: NodeId = NodeId::Gateway(GatewayId(1));
     const STAND_IN: BrickId = BrickId(4);
@@ -136,14 +144,18 @@ mod tests {
     }
 
     /// A write of which the stand-in says this before it is decided, under a view on which another one may have followed.
-    fn judged(outcome: Option<PrepareOutcome>, is_superseded: bool) -> Result<u64, Violation> {
+    fn judged(
+        asks: &[BrickId],
+        outcome: Option<PrepareOutcome>,
+        is_superseded: bool,
+    ) -> Result<u64, Violation> {
         let mut judge = StandIns::default();
         let directory = NodeId::Directory;
         let fence = |number| Message::Fence { view: view(number), speaks: true };
         judge.watch(directory, NodeId::Brick(STAND_IN), &fence(2))?;
         let span = Span { volume: VolumeId(1), lba: 0, count: 1 };
         let write = WriteId { group: GroupId(1), span, stamp: Stamp(5), scope: Scope::Row, link: None };
-        for brick in [BrickId(1), STAND_IN] {
+        for brick in asks.iter().copied() {
             let prepare = Message::Prepare {
                 operation: u64::from(brick.0),
                 view: ViewNumber(2),
@@ -174,10 +186,13 @@ mod tests {
     #[test]
     fn who_decides_before_the_stand_in_has_the_write_is_found() {
         let prepared = || Some(PrepareOutcome::Prepared { previous: Vec::new() });
-        assert_eq!(judged(prepared(), false), Ok(1));
-        assert_eq!(judged(None, true), Ok(0), "that is the view's business");
-        for too_early in [None, Some(PrepareOutcome::Busy)] {
-            let violation = judged(too_early, false).expect_err("it is found");
+        let both = [BrickId(1), STAND_IN];
+        assert_eq!(judged(&both, prepared(), false), Ok(1));
+        assert_eq!(judged(&both, None, true), Ok(0), "that is the view's business");
+        for (asks, too_early) in
+            [(&both[..], None), (&both[..], Some(PrepareOutcome::Busy)), (&both[..1], None)]
+        {
+            let violation = judged(asks, too_early, false).expect_err("it is found");
             assert!(violation.what.contains("before brick-4, which stands in there"), "{violation:?}");
         }
     }

@@ -150,6 +150,6 @@ impl Rot {
 
     /// A view was seen: the scrubs of whoever is not current in it are not complete.
     pub(super) fn doubt_scrubs(&mut self, view: &GroupView) {
-        self.scrubs.retain(|brick, _| view.slot_of(*brick).is_none_or(|_| view.is_current(*brick)));
+        self.scrubs.retain(|brick, _| !view.has_part(*brick) || view.is_current(*brick));
     }
 }

@@ -45,10 +45,10 @@ impl World {
             PowerCut::ProcessOnly => Incident::BricksKilled,
             _ => Incident::BricksWithoutPower,
         });
-        if self.judges.views().newest().values().any(|view| view.is_joining(id)) {
+        if self.judges.views().newest().values().any(|view| view.is_catching_up(id)) {
             self.judges.count_rare(Seen::JoinerCrashedWhileCatchingUp);
         }
-        if self.judges.views().newest().values().any(|view| !view.joining.is_empty() && view.is_current(id)) {
+        if self.judges.views().newest().values().any(|view| has_catching_up(view) && view.is_current(id)) {
             self.judges.count_rare(Seen::SourceCrashedWhileAnotherCaughtUp);
         }
         self.crash(node, cut);
@@ -153,7 +153,7 @@ impl World {
 
     fn note_loss_in_rebuild(&mut self, id: BrickId) {
         let views = self.judges.views().newest().values();
-        if views.into_iter().any(|view| view.is_writer(id) && !view.joining.is_empty()) {
+        if views.into_iter().any(|view| view.is_writer(id) && has_catching_up(view)) {
             self.judges.count_rare(Seen::DisksLostInTheMiddleOfARebuild);
         }
     }
@@ -292,4 +292,9 @@ impl World {
         self.faults.disturb(self.time.now_ns() + outage_ns);
         outage_ns
     }
+}
+
+/// Whether a member of the group catches up.
+fn has_catching_up(view: &wire::GroupView) -> bool {
+    view.joining.0 & !view.stand_ins().0 != 0
 }

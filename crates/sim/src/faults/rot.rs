@@ -70,7 +70,7 @@ impl World {
 
     /// Whether a brick has a slot of a group without being current there.
     fn is_out_somewhere(&self, brick: BrickId) -> bool {
-        let is_out = |view: &GroupView| view.slot_of(brick).is_some() && !view.is_current(brick);
+        let is_out = |view: &GroupView| view.has_part(brick) && !view.is_current(brick);
         self.judges.views().groups().into_iter().any(|group| self.views_of(group).into_iter().any(is_out))
     }
 

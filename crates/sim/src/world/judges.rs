@@ -66,7 +66,11 @@ impl Judges {
         let verdict = self.once.watch(message);
         self.judge(verdict);
         self.progress.watch(from, message);
+        let judged = self.stand_ins.judged();
         let verdict = self.stand_ins.watch(from, to, message);
+        if self.stand_ins.judged() > judged {
+            self.reached.count(Seen::WriteDecidedBesideAStandIn);
+        }
         self.judge(verdict);
         if let Message::Heartbeat { status, .. } = message
             && let Some(why) = &status.failed

@@ -151,13 +151,13 @@ pub(super) fn evict(global: &Global, args: &Evict) -> Result<()> {
         output::print_marked("!", &format!("Not all of it would be rebuilt: {why}."));
     }
     if !args.yes {
-        let groups = output::count(u64::from(entry.groups), "group");
+        let groups = output::count(u64::from(entry.groups + entry.stand_in_groups), "group");
         let until = if obstacle.is_none() { "it is rebuilt" } else { "a brick is added" };
         let what = format!("Evict {brick}, a member of {groups}, which lose its redundancy until {until}");
         confirm::confirm(&what, &brick.to_string())?;
     }
     change(global, AdminRequest::EvictBrick { brick }).with_context(|| format!("cannot evict {brick}"))?;
-    let next = match (entry.groups, obstacle) {
+    let next = match (entry.groups + entry.stand_in_groups, obstacle) {
         (0, _) => "It had no groups; its process may be stopped.",
         (_, None) => "Its blocks are rebuilt on other bricks; watch it:\n  brickwork rebuild --wait",
         (_, Some(_)) => {

@@ -45,7 +45,7 @@ enum Phase {
     Done(Walk),
 }
 
-/// One group that this brick joins.
+/// One group in which this brick catches up.
 struct CatchUpRun {
     group: GroupId,
     family: VolumeId,
@@ -135,7 +135,7 @@ impl CatchUpRun {
     }
 }
 
-/// All groups that this brick joins.
+/// All groups in which this brick catches up: not those in which it only stands in.
 #[derive(Default)]
 pub(super) struct CatchUps {
     runs: BTreeMap<GroupId, CatchUpRun>,

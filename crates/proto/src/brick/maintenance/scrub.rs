@@ -298,8 +298,7 @@ impl Scrub {
                 }
                 continue;
             };
-            // It may have been sealed meanwhile.
-            let Some(view) = cx.view(at.group).filter(|view| view.slot_of(self.me).is_some()) else {
+            let Some(view) = cx.view(at.group) else {
                 running.at = None;
                 continue;
             };

@@ -240,3 +240,119 @@ fn only_where_some_stand_in_is_a_group_stored_otherwise_than_by_older_releases()
     stage.run(500);
     assert_eq!(older(&stored(&stage)).1, 0, "and not for longer than they do");
 }
+
+#[test]
+fn a_second_member_that_is_lost_gets_a_stand_in_of_its_own_and_each_is_asked_once() {
+    let (mut stage, first) = stage(6);
+    let (one, two) = (brick_at(&first, 0), brick_at(&first, 1));
+    stage.lose(one);
+    let stand_in = brick_at(&stage.next_view(), 0);
+    let others: Vec<BrickId> =
+        (1..=6).map(BrickId).filter(|brick| !first.has_part(*brick) && *brick != stand_in).collect();
+    // The others do not answer: the group goes on without them, and asks no further one.
+    stage.mute = others.clone();
+    stage.lose(two);
+    let view = stage.next_view();
+    assert_eq!((&view.sealed[..], view.writers()), (&[(0, one)][..], Slots(0b101)));
+    assert!(view.stands_in(stand_in));
+    stage.run(10_000);
+    assert_eq!(stage.view(), view);
+    stage.mute.clear();
+    stage.run(30_000);
+    let view = stage.view();
+    assert!(view.sealed.len() == 2 && others.contains(&view.members[1]), "{view:?}");
+}
+
+/// Also of an earlier release, which catches up at once.
+#[test]
+fn a_stand_in_is_not_promoted_whatever_it_says() {
+    let (mut stage, first) = stage(4);
+    let (lost, spare) = (brick_at(&first, 1), spare(&first));
+    let status = stage.lose(lost);
+    let view = stage.next_view();
+    let done = CatchUp {
+        group: view.group,
+        number: view.number,
+        compared_blocks: 9,
+        total_blocks: 9,
+        fetched_bytes: 0,
+        done: true,
+    };
+    stage.bricks.get_mut(&spare).expect("alive").groups.catching_up = vec![done];
+    stage.run(5000);
+    assert_eq!(stage.view(), view);
+    stage.bricks.insert(lost, status);
+    assert!(stage.next_view().is_catching_up(lost));
+}
+
+#[test]
+fn an_evicted_member_goes_and_whoever_an_operator_named_takes_its_slot() {
+    for named in [false, true] {
+        let (mut stage, first) = stage(5);
+        let lost = brick_at(&first, 1);
+        stage.lose(lost);
+        let stand_in = brick_at(&stage.next_view(), 1);
+        let other = (1..=5).map(BrickId).find(|brick| !first.has_part(*brick) && *brick != stand_in);
+        let other = other.expect("a fifth brick");
+        let request = match named {
+            true => AdminRequest::ReplaceBrick { brick: lost, by: Some(other) },
+            false => AdminRequest::EvictBrick { brick: lost },
+        };
+        stage.ask(request).expect("two copies are left");
+        stage.run(2000);
+        let (view, taker) = (stage.view(), if named { other } else { stand_in });
+        assert!(view.is_catching_up(taker) && !view.has_part(lost) && view.sealed.is_empty(), "{view:?}");
+        assert!(!named || !view.has_part(stand_in), "{view:?}");
+    }
+}
+
+#[test]
+fn a_stand_in_that_is_full_or_slow_makes_way_for_another() {
+    for slow in [false, true] {
+        let (mut stage, first) = stage(5);
+        let lost = brick_at(&first, 1);
+        stage.lose(lost);
+        let stand_in = brick_at(&stage.next_view(), 1);
+        if slow {
+            stage.observe(6000, &[(slow::FIRST, &[stand_in])]);
+        } else {
+            stage.bricks.get_mut(&stand_in).expect("alive").space.fullest_percent = 94;
+        }
+        stage.run(12_000);
+        let view = stage.view();
+        assert!(!view.has_part(stand_in) && view.sealed == [(1, lost)], "slow: {slow}, {view:?}");
+    }
+}
+
+/// One that has stood in for long and is late with a promise is waited for like a brick that catches up.
+#[test]
+fn who_stands_in_already_is_not_dropped_for_a_late_answer() {
+    let (mut stage, first) = stage(4);
+    let (lost, spare) = (brick_at(&first, 1), spare(&first));
+    stage.lose(lost);
+    let view = stage.next_view();
+    assert!(view.stands_in(spare));
+    stage.mute = vec![spare];
+    let volume = "v".to_owned();
+    stage.send(2, AdminRequest::Snapshot { volume, snapshot: "s".to_owned(), nonce: 77 });
+    stage.run(2000);
+    stage.mute.clear();
+    stage.run(3000);
+    let after = stage.view();
+    assert!(after.number > view.number && after.stands_in(spare), "{after:?}");
+}
+
+#[test]
+fn a_brick_that_was_not_heard_since_a_restart_has_no_stand_in_before_that_says_anything() {
+    let (mut stage, first) = stage(4);
+    let lost = brick_at(&first, 1);
+    stage.lose(lost);
+    stage.directory.desk.cluster.config.stand_ins = false;
+    stage.next_view();
+    stage.restart();
+    stage.directory.desk.cluster.config.stand_ins = true;
+    stage.run(2000);
+    assert!(stage.view().sealed.is_empty(), "it may be about to call");
+    stage.run(10_000);
+    assert_eq!(stage.view().sealed, [(1, lost)]);
+}

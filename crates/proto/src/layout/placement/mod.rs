@@ -130,7 +130,7 @@ fn able(wanted: Wanted, candidates: &[Candidate]) -> Result<Vec<&Candidate>, Pla
 }
 
 /// The finalizer of SplitMix64 (Steele, Lea and Flood 2014), one step on, so that 0 is nothing special.
-pub(super) fn mix(value: u64) -> u64 {
+pub(crate) fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

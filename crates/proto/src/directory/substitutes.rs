@@ -1,0 +1,111 @@
+//! Which brick takes a slot of a group: for good, in place of a member that stays away, or as its stand-in.
+
+use super::cluster::Cluster;
+use super::members::{Members, full, fullness};
+use crate::layout::placement::{self, Candidate};
+use base::{BrickId, GroupId, Time};
+use core::cell::OnceCell;
+use wire::GroupView;
+
+/// Of more bricks than that some are drawn for each slot, spread over all: for one slot they are as good as thousands.
+const DRAWN: usize = 64;
+
+/// The bricks that could take slots, as far as the group does not matter: found when it is first asked, for one look at all groups.
+#[derive(Debug, Default)]
+pub(super) struct Spares(OnceCell<Vec<Candidate>>);
+
+impl Spares {
+    fn all(&self, members: &Members, cluster: &Cluster, now: Time) -> &[Candidate] {
+        self.0.get_or_init(|| {
+            let bricks = cluster.records.bricks.iter();
+            let spare = bricks.filter_map(|(brick, record)| {
+                let status = cluster.status(*brick)?;
+                let may = members.is_able(cluster, now, *brick)
+                    && record.lost.is_empty()
+                    && fullness(status) < full::WARN;
+                let weight = status.space.capacity_bytes.saturating_sub(status.space.used_bytes);
+                may.then(|| Candidate { id: *brick, weight, labels: record.labels.clone() })
+            });
+            spare.collect()
+        })
+    }
+}
+
+/// Some of these, by the group; all of few.
+fn some(all: &[Candidate], group: GroupId) -> impl Iterator<Item = &Candidate> {
+    let count = all.len().min(DRAWN);
+    let first = placement::mix(group.0) as usize;
+    (0..count).map(move |nth| &all[(first.wrapping_add(nth * all.len() / count)) % all.len()])
+}
+
+impl Members {
+    /// Who could take the slot, of those that `may`.
+    pub(super) fn taker(
+        &self,
+        cluster: &Cluster,
+        now: Time,
+        (view, slot): (&GroupView, u8),
+        spares: &Spares,
+        may: impl Fn(BrickId) -> bool,
+    ) -> Option<BrickId> {
+        let former = cluster.records.groups.get(&view.group).map(|record| record.former.as_slice())?;
+        let fits = |brick: BrickId| {
+            !view.has_part(brick)
+                && former.iter().all(|(of, _)| *of != brick)
+                && !self.refuses(view.group, brick)
+                && may(brick)
+        };
+        let all = spares.all(self, cluster, now);
+        let is_spare = |brick: BrickId| all.binary_search_by_key(&brick, |spare| spare.id).is_ok();
+        let wanted = cluster.records.bricks.get(view.members.get(usize::from(slot))?);
+        if let Some(wanted) = wanted.and_then(|record| record.substitute) {
+            if is_spare(wanted) && fits(wanted) {
+                return Some(wanted);
+            }
+            // It is waited for as long as only its other groups keep it busy; where it cannot help another one does.
+            let can_come = !view.has_part(wanted)
+                && !self.is_away(wanted)
+                && cluster.takes_groups(wanted)
+                && cluster.status(wanted).is_some_and(|status| fullness(status) < full::WARN);
+            if can_come {
+                return None;
+            }
+        }
+        let stay: Vec<BrickId> = view.writing_bricks().map(|(_, brick)| brick).collect();
+        let staying = || {
+            stay.iter().filter_map(|brick| {
+                let labels = cluster.records.bricks.get(brick)?.labels.clone();
+                Some(Candidate { id: *brick, weight: 0, labels })
+            })
+        };
+        let domains: Vec<&str> = cluster.config.domains.iter().map(String::as_str).collect();
+        let draw = |of: &mut dyn Iterator<Item = &Candidate>| {
+            let of = of.filter(|spare| fits(spare.id) && !stay.contains(&spare.id)).cloned();
+            let candidates: Vec<Candidate> = staying().chain(of).collect();
+            placement::substitute(view.volume, view.group.0 as u32, &stay, &candidates, &domains)
+        };
+        draw(&mut some(all, view.group)).or_else(|| (all.len() > DRAWN).then(|| draw(&mut all.iter()))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn of_many_some_are_drawn_that_are_spread_over_all() {
+        let all = |count: u32| -> Vec<Candidate> {
+            let brick = |id| Candidate { id: BrickId(id), weight: 1, labels: Vec::new() };
+            (1..=count).map(brick).collect()
+        };
+        let drawn = |count, group| -> BTreeSet<u32> {
+            some(&all(count), GroupId(group)).map(|spare| spare.id.0).collect()
+        };
+        assert_eq!((drawn(0, 1).len(), drawn(5, 1).len(), drawn(64, 1).len()), (0, 5, 64));
+        let (first, second) = (drawn(1000, 1), drawn(1000, 2));
+        assert!(first.len() == DRAWN && first != second);
+        // Of each hundred in a row some are among them.
+        assert!((0..10).all(|hundred| first.range(hundred * 100 + 1..=hundred * 100 + 100).count() >= 5));
+    }
+}
