@@ -15,6 +15,12 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The same where content goes out with it, which is dear to send twice: a disk at 0.5 MB/s has two fragments of 1 MiB within 4 s. What a broken
 /// connection lost is sent again as soon as there is another one.
 const CONTENT_AGAIN: Duration = Duration::from_secs(5);
+/// A brick that says nothing for so many times as long as it usually takes between two answers, and for so long at least, is late: whoever waits to
+/// put something there is told, also those whose questions are held back here.
+const LATE_TIMES: u32 = 8;
+const LATE_MIN: Duration = Duration::from_millis(500);
+/// What is taken for its usual time before it is known: a brick that never said anything is late after 2 s.
+const USUAL_AT_FIRST: Duration = Duration::from_millis(250);
 /// A brick that was busy is asked again after so long, and each time after twice as long.
 const BUSY: Duration = Duration::from_millis(50);
 /// So much content is on its way to or from a brick; the rest waits here, where it costs nothing to call it off.
@@ -73,6 +79,10 @@ pub(super) struct Calls {
     open: BTreeMap<u64, Open>,
     /// When each that was sent is sent again.
     due: BTreeSet<(Time, u64)>,
+    /// When to look whether a brick that was asked is late.
+    looks: BTreeSet<(Time, BrickId)>,
+    /// What was asked of a brick that was late already, and when.
+    late: Vec<(Time, Again)>,
     lanes: BTreeMap<BrickId, Lane>,
     last: u64,
     charges: Charges,
@@ -93,7 +103,7 @@ struct Open {
     is_refused: bool,
 }
 
-/// A question that is asked again.
+/// A question that is asked again, or whose brick is late.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Again {
     pub(super) transfer: TransferId,
@@ -103,10 +113,49 @@ pub(super) struct Again {
 }
 
 /// The way to a brick.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lane {
     bytes: usize,
+    /// How many questions are on it.
+    sent: usize,
     held: VecDeque<u64>,
+    /// When the brick said something last, or was asked after it had answered all.
+    heard: Time,
+    /// The usual time between two answers.
+    usual: Duration,
+    is_late: bool,
+    /// When it is looked at next.
+    look: Option<Time>,
+}
+
+impl Default for Lane {
+    fn default() -> Lane {
+        let (bytes, sent, held, usual) = (0, 0, VecDeque::new(), USUAL_AT_FIRST);
+        Lane { bytes, sent, held, heard: Time::ZERO, usual, is_late: false, look: None }
+    }
+}
+
+impl Lane {
+    fn on_sent(&mut self, now: Time, bytes: usize) {
+        if self.sent == 0 {
+            self.heard = now;
+        }
+        self.sent += 1;
+        self.bytes += bytes;
+    }
+
+    /// The brick answered, or asked for patience.
+    fn on_word(&mut self, now: Time) {
+        if self.sent > 0 {
+            self.usual = (3 * self.usual + now.since(self.heard)) / 4;
+        }
+        (self.heard, self.is_late) = (now, false);
+    }
+
+    /// From when on the brick is late if it says nothing.
+    fn late_from(&self) -> Time {
+        self.heard + LATE_MIN.max(self.usual * LATE_TIMES)
+    }
 }
 
 impl Calls {
@@ -120,6 +169,8 @@ impl Calls {
         Calls {
             open: BTreeMap::new(),
             due: BTreeSet::new(),
+            looks: BTreeSet::new(),
+            late: Vec::new(),
             lanes: BTreeMap::new(),
             last: first,
             charges: Charges::default(),
@@ -154,7 +205,12 @@ impl Calls {
     pub(super) fn ask(&mut self, now: Time, transfer: TransferId, call: Call) {
         self.last += 1;
         let brick = call.brick;
-        self.lanes.entry(brick).or_default().held.push_back(self.last);
+        let lane = self.lanes.entry(brick).or_default();
+        lane.held.push_back(self.last);
+        if lane.is_late && matches!(call.wish, Wish::Put { .. }) {
+            let place = (call.fragment.index, brick);
+            self.late.push((now, Again { transfer, place, was_busy: false }));
+        }
         self.open.insert(self.last, Open { transfer, call, again: None, refused: 0, is_refused: false });
         self.fill(now, brick);
     }
@@ -172,7 +228,7 @@ impl Calls {
             if lane.bytes > 0 && lane.bytes + bytes > BYTES_MAX {
                 break;
             }
-            lane.bytes += bytes;
+            lane.on_sent(now, bytes);
             lane.held.pop_front();
             let again = now + open.call.again();
             open.again = Some(again);
@@ -180,6 +236,7 @@ impl Calls {
             self.due.insert((again, operation));
             self.outbox.push((brick, open.call.packet(operation, service)));
         }
+        self.watch(brick);
     }
 
     /// An answer came: whose question it answers, if it was not called off or answered before.
@@ -193,9 +250,30 @@ impl Calls {
             return None;
         }
         let open = self.open.remove(&operation)?;
+        self.on_word(now, from);
         self.leave(operation, &open);
         self.fill(now, from);
         Some((open.transfer, open.call))
+    }
+
+    fn on_word(&mut self, now: Time, from: BrickId) {
+        self.lanes.entry(from).and_modify(|lane| lane.on_word(now));
+        self.watch(from);
+    }
+
+    /// The brick is looked at as long as anything is asked of it and it is not late.
+    fn watch(&mut self, brick: BrickId) {
+        let Some(lane) = self.lanes.get_mut(&brick).filter(|lane| lane.sent > 0 && !lane.is_late) else {
+            return;
+        };
+        let at = lane.late_from();
+        // One that is due sooner finds that it was too early.
+        if lane.look.is_none_or(|look| at < look) {
+            if let Some(before) = lane.look.replace(at) {
+                self.looks.remove(&(before, brick));
+            }
+            self.looks.insert((at, brick));
+        }
     }
 
     /// It is over: its place on the way is free.
@@ -203,6 +281,7 @@ impl Calls {
         if let (Some(again), Some(lane)) = (open.again, self.lanes.get_mut(&open.call.brick)) {
             self.due.remove(&(again, operation));
             lane.bytes -= open.call.bytes();
+            lane.sent -= 1;
         }
     }
 
@@ -212,11 +291,13 @@ impl Calls {
         let pause = BUSY.saturating_mul(1 << open.refused.min(6)).min(AGAIN);
         open.refused += 1;
         open.is_refused = true;
+        self.on_word(now, from);
         self.postpone(from, operation, now + pause);
     }
 
     /// The brick lets these wait, in their turn: whose they are.
     pub(super) fn wait(&mut self, now: Time, from: BrickId, operations: &[u64]) -> BTreeSet<TransferId> {
+        self.on_word(now, from);
         let wait = |operation: &u64| {
             let again = now + self.open.get(operation)?.call.again();
             self.postpone(from, *operation, again)
@@ -282,12 +363,20 @@ impl Calls {
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.due.first().map(|(again, _)| *again)
+        let due = self.due.first().map(|(again, _)| *again);
+        let look = self.looks.first().map(|(at, _)| *at);
+        let late = self.late.first().map(|(at, _)| *at);
+        due.into_iter().chain(look).chain(late).min()
     }
 
-    /// Asks again what is due, and says what that is.
+    /// Asks again what is due, and says what that is, and what was to be put at bricks that are late.
     pub(super) fn wake(&mut self, now: Time) -> Vec<Again> {
-        let mut asked = Vec::new();
+        let mut asked: Vec<Again> =
+            core::mem::take(&mut self.late).into_iter().map(|(_, again)| again).collect();
+        while let Some((at, brick)) = self.looks.first().copied().filter(|(at, _)| *at <= now) {
+            self.looks.remove(&(at, brick));
+            asked.extend(self.look(now, brick));
+        }
         while let Some((again, operation)) = self.due.first().copied().filter(|(again, _)| *again <= now) {
             self.due.remove(&(again, operation));
             let open = self.open.get_mut(&operation).expect("what is due is open");
@@ -302,6 +391,24 @@ impl Calls {
             asked.push(Again { transfer: open.transfer, place, was_busy });
         }
         asked
+    }
+
+    /// Whether the brick is late. Then all that was to be put there is, whether it was sent or not.
+    fn look(&mut self, now: Time, brick: BrickId) -> Vec<Again> {
+        let Some(lane) = self.lanes.get_mut(&brick) else { return Vec::new() };
+        lane.look = None;
+        if lane.sent == 0 || lane.late_from() > now {
+            self.watch(brick);
+            return Vec::new();
+        }
+        lane.is_late = true;
+        let late = |open: &Open| {
+            let place = (open.call.fragment.index, brick);
+            Again { transfer: open.transfer, place, was_busy: open.is_refused }
+        };
+        // A reader asks all that have fragments anyway, and whoever answers will do.
+        let is_put = |open: &&Open| open.call.brick == brick && matches!(open.call.wish, Wish::Put { .. });
+        self.open.values().filter(is_put).map(late).collect()
     }
 
     /// What is to be sent since the last call. What was called off goes out in as few messages as it takes.
@@ -329,5 +436,81 @@ impl Call {
                 Message::CheckFragment { operation, fragment, blocks, reads: *reads, service }.into()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::ObjectVersion;
+
+    const BRICK: BrickId = BrickId(1);
+    const MIB_BLOCKS: u32 = (1 << 20) / BLOCK as u32;
+
+    fn ms(ms: u64) -> Time {
+        Time(ms * 1_000_000)
+    }
+
+    fn put(index: u32) -> Call {
+        let fragment = FragmentId { version: ObjectVersion(1), segment: 0, index };
+        let wish = Wish::Put { content: Payload::default(), is_new: true };
+        Call { brick: BRICK, fragment, wish, blocks: MIB_BLOCKS, stream: StreamId::default() }
+    }
+
+    /// Questions to a brick that answered each of so many after so many milliseconds; and when that was over.
+    fn known(answers: u64, each_ms: u64) -> (Calls, u64) {
+        let mut calls = Calls::from(0);
+        for answer in 0..answers {
+            calls.ask(ms(answer * each_ms), TransferId(0), put(0));
+            assert!(calls.answered(ms((answer + 1) * each_ms), BRICK, calls.last).is_some());
+        }
+        (calls, answers * each_ms)
+    }
+
+    fn late(calls: &mut Calls, now: u64) -> usize {
+        let again = calls.wake(ms(now));
+        calls.take_outbox();
+        again.len()
+    }
+
+    #[test]
+    fn a_brick_that_says_nothing_is_late_also_for_what_is_held_back() {
+        let (mut calls, began) = known(20, 10);
+        let transfers = 100;
+        (0..transfers).for_each(|nth| calls.ask(ms(began), TransferId(nth), put(nth as u32)));
+        assert_eq!(calls.take_outbox().iter().filter(|(_, packet)| is_put(packet)).count(), 20 + 16);
+        assert_eq!(late(&mut calls, began + 499), 0);
+        assert_eq!(late(&mut calls, began + 500), transfers as usize);
+        assert_eq!(late(&mut calls, began + 600), 0, "each is told once");
+        calls.ask(ms(began + 700), TransferId(200), put(200));
+        assert_eq!(calls.deadline(), Some(ms(began + 700)));
+        assert_eq!(late(&mut calls, began + 700), 1, "and who comes later at once");
+        // It is back.
+        let first = calls.open.keys().copied().min().expect("open");
+        assert!(calls.answered(ms(began + 800), BRICK, first).is_some());
+        calls.ask(ms(began + 801), TransferId(201), put(201));
+        assert_eq!(late(&mut calls, began + 1200), 0);
+        // What is wanted by nobody is waited for by nobody.
+        (0..=201).for_each(|nth| calls.call_off(ms(began + 1300), TransferId(nth)));
+        while let Some(at) = calls.deadline() {
+            assert!(calls.wake(at).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_brick_that_takes_long_and_goes_on_is_not_late() {
+        let (mut calls, began) = known(3, 1500);
+        (0..40).for_each(|nth| calls.ask(ms(began), TransferId(nth), put(nth as u32)));
+        for answer in 1..=40 {
+            let now = began + answer * 1500;
+            let is_late = calls.wake(ms(now)).iter().any(|again| again.transfer.0 >= 16 + answer);
+            assert!(!is_late, "what is held back is not asked again");
+            let first = *calls.open.keys().min().expect("open");
+            assert!(calls.answered(ms(now), BRICK, first).is_some());
+        }
+    }
+
+    fn is_put(packet: &Packet) -> bool {
+        matches!(packet.message, Message::PutFragment { .. })
     }
 }
