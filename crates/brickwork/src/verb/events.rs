@@ -19,7 +19,8 @@ use wire::{AdminError, AdminReply, AdminRequest, Event, Events};
 #[command(after_help = "\
 One line an event, the oldest first: the time, ! where an operator may have to do something, the brick, what happened to it, and by what
 the directory knows that. Events tell which bricks were admitted, evicted, readmitted or forgotten, came with other disks, were found to be slow
-or well again, were left out of their groups and why, returned, have caught up, or took another brick's place.
+or well again, were left out of their groups and why, returned, have caught up, stood in for another brick (or do no more), or took another
+brick's place.
 
 The directory keeps the latest 1000 events in its store, so that they survive its restart. A directory that was rebuilt begins without any.
 Times are in UTC, by the clock of the directory's machine as it stood when the directory started.
@@ -399,7 +400,8 @@ mod tests {
             moved(Move::Serves),
             moved(Move::TakesOver(brick)),
             moved(Move::StandsIn(brick)),
-            moved(Move::StandsDown(brick)),
+            moved(Move::StandsDown(brick, brick)),
+            moved(Move::StandsDown(brick, base::BrickId(2))),
             moved(Move::DoesNotAnswer),
         ] {
             assert!(help.contains(news.kind()), "{}", news.kind());

@@ -85,8 +85,8 @@ pub enum Move {
     TakesOver(BrickId),
     /// It takes the new writes of another that is away.
     StandsIn(BrickId),
-    /// The other one is back.
-    StandsDown(BrickId),
+    /// The other one is back, or this one takes its place.
+    StandsDown(BrickId, BrickId),
     /// It is heard, and does not answer what it is asked about the views: these groups serve nobody.
     DoesNotAnswer,
 }
@@ -105,7 +105,7 @@ pub enum Cause {
     Full(u64),
     /// Its blocks were on disks that it has no more.
     LostItsBlocks,
-    /// It was to catch up and does not answer.
+    /// It was to catch up or to stand in, and does not answer.
     NoAnswer,
 }
 
@@ -139,7 +139,7 @@ impl News {
                 Move::Serves => "serves",
                 Move::TakesOver(_) => "takes-over",
                 Move::StandsIn(_) => "stands-in",
-                Move::StandsDown(_) => "stands-down",
+                Move::StandsDown(..) => "stands-down",
                 Move::DoesNotAnswer => "does-not-answer",
             },
         }
@@ -230,8 +230,11 @@ impl fmt::Display for News {
                     Move::StandsIn(from) => {
                         write!(f, "{brick} stands in for {from} in {groups}: it takes new writes")
                     }
-                    Move::StandsDown(from) => {
+                    Move::StandsDown(from, taker) if from == taker => {
                         write!(f, "{brick} stands in for {from} no more in {groups}: that one is back")
+                    }
+                    Move::StandsDown(from, taker) => {
+                        write!(f, "{brick} stands in for {from} no more in {groups}: {taker} takes its place")
                     }
                     Move::TakesOver(from) => {
                         write!(f, "{brick} takes the place of {from} in {groups} and catches up")
@@ -285,8 +288,11 @@ impl Moves {
         let asked = asked.filter(|(_, brick)| !before.is_writer(*brick));
         for (slot, brick) in before.writing_bricks().chain(asked).filter(|(_, brick)| !next.is_writer(*brick))
         {
-            if let Some(member) = before.sealed_at(slot).filter(|member| next.is_writer(*member)) {
-                self.add(brick, Move::StandsDown(member));
+            let taker = next.members.get(usize::from(slot)).filter(|_| next.writers().has(slot));
+            if let (Some(member), Some(taker)) = (before.sealed_at(slot), taker)
+                && !next.sealed.iter().any(|(of, _)| *of == slot)
+            {
+                self.add(brick, Move::StandsDown(member, *taker));
                 continue;
             }
             let cause = cause(cluster, now, brick, before.is_current(brick) && before.current.has(slot));

@@ -1,5 +1,5 @@
-//! How far bricks that catch up are with all that they lack. What is told of that only grows: a view that makes a group compare anew, or a further
-//! group that begins, does not take it back.
+//! How much of what it missed a brick that returned has caught up with, in percent. The number does not fall when a group is compared again or a
+//! further group begins. It starts anew when the brick has been away again.
 
 use super::cluster::Cluster;
 use base::BrickId;
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Return {
-    /// In how many groups it lacked something at most.
+    /// The most groups in which it lacked something since it returned.
     lacked: usize,
     percent: u8,
 }
 
-/// Of bricks that are there and lack something.
+/// The bricks that are up and lack something.
 #[derive(Debug, Default)]
 pub(super) struct Returns(BTreeMap<BrickId, Return>);
 
@@ -34,13 +34,13 @@ impl Returns {
             let known = self.0.entry(brick).or_default();
             known.lacked = known.lacked.max(lacks);
             let done = (known.lacked - lacks) as f64 + compared(cluster, brick);
-            // What it said may be older than what the directory knows.
+            // The brick's report may be older than what the directory knows.
             let percent = (100.0 * done / known.lacked as f64).clamp(0.0, 99.0) as u8;
             known.percent = known.percent.max(percent);
         }
     }
 
-    /// How much of what the brick lacked when it came it has by now.
+    /// How much of what the brick lacked when it returned it has by now.
     pub(super) fn percent(&self, brick: BrickId) -> Option<u8> {
         self.0.get(&brick).map(|known| known.percent)
     }

@@ -1,12 +1,12 @@
-//! Stand-ins: who takes the writes of a member that is away, from the view on that seals it.
+//! Stand-ins: bricks that take the writes of a member that is away.
 //!
-//! A member that is left out because it is dead or slow is *sealed*: what it has is all that was written before, it is asked for nothing more, and it
-//! takes its slot again when it returns. Where a brick is to spare it *stands in*, from the same view on: it takes every write and fetches nothing that is
-//! older, so that new writes are on as many disks as all others. It serves no reads. Only if the member stays away for
-//! `rebuild_after` does it catch up and keep the slot. See `docs/decisions/2026-11-30-stand-ins.md`.
+//! When a dead or slow member is left out and a brick is to spare, the new view *seals* the member and names that brick as its *stand-in*. The
+//! stand-in takes every write from that view on, does not catch up, and serves no reads. The sealed member is asked for nothing; it takes its slot again when it
+//! returns. If it is evicted or stays away for `rebuild_after`, the stand-in catches up and keeps the slot, unless an operator named another brick. See
+//! `docs/decisions/2026-11-30-stand-ins.md`.
 //!
-//! The view that seals a member waits for the promises of its stand-ins. One that does not promise in time is done without ([`PATIENCE`]), and another
-//! one is looked for once the view is in force.
+//! The view that seals a member waits for the promises of its stand-ins, but no longer than [`PATIENCE`] for them alone. If one did not promise in time,
+//! the directory names no other for this group for 30 s.
 
 use super::cluster::Cluster;
 use super::event::DirectoryEffect;
@@ -17,12 +17,12 @@ use base::{BrickId, Time};
 use core::time::Duration;
 use wire::GroupView;
 
-/// A change of a view that waits for nobody but new stand-ins goes on without them after so long.
+/// How long a change waits if only new stand-ins have not answered. Then it goes on without them.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Members {
-    /// Names stand-ins for the members that a view to come leaves out, as far as there are bricks to spare. Where it has been asked for already
-    /// they stay who they are: a change that is made anew costs time.
+    /// Names a stand-in for each member that is away and has no writer in its slot in `next`, if a brick is to spare. If a change that may be revoked asks
+    /// bricks to stand in already, the same ones are named again: asking others would begin the change anew.
     pub(super) fn name_stand_ins(&self, cluster: &Cluster, now: Time, next: &mut GroupView, spares: &Spares) {
         if !cluster.config.stand_ins {
             return;
@@ -51,7 +51,7 @@ impl Members {
         self.is_away(brick) && cluster.leases.is_settled(now, brick) && !self.is_given_up(cluster, now, brick)
     }
 
-    /// Somebody stands in where a member is missing: when it was left out nobody was to spare, or did not answer.
+    /// Names stand-ins in a view in force that lacks some: no brick was to spare when the member was left out, or the one that was asked did not answer.
     pub(super) fn let_stand_in(
         &self,
         cluster: &mut Cluster,
@@ -72,8 +72,8 @@ impl Members {
         true
     }
 
-    /// The view in which a member that was sealed and is given up has no part any more: who stands in for it has the slot for good and catches
-    /// up, or whom an operator has named.
+    /// The view that removes a sealed member that is evicted or has stayed away too long. Its stand-in gets the slot for good and catches up; or the brick
+    /// that an operator named, or another one if the stand-in cannot.
     pub(super) fn replace_sealed(
         &self,
         cluster: &Cluster,
@@ -84,15 +84,15 @@ impl Members {
         view.sealed.iter().filter(given_up).find_map(|(slot, member)| {
             let stand_in = view.stands_in_at(*slot)?;
             let wanted = cluster.records.bricks.get(member).and_then(|record| record.substitute);
-            let taker = match wanted {
-                Some(wanted) if wanted != stand_in => {
+            let is_wanted = wanted.is_none_or(|wanted| wanted == stand_in);
+            let taker = match is_wanted && self.is_able(cluster, now, stand_in) {
+                true => stand_in,
+                false => {
                     let closed = following(view, |next| next.close(wire::Slots::default().with(*slot)));
                     self.substitute(cluster, now, (&closed, joins), *slot)?
                 }
-                _ => stand_in,
             };
-            let has_time = self.is_able(cluster, now, taker) && self.may_begin(cluster, now, taker, joins);
-            has_time.then(|| {
+            self.may_begin(cluster, now, taker, joins).then(|| {
                 following(view, |next| {
                     next.keep_stand_in(*slot);
                     next.members.get_mut(usize::from(*slot)).into_iter().for_each(|of| *of = taker);

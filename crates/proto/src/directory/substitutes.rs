@@ -7,10 +7,10 @@ use base::{BrickId, GroupId, Time};
 use core::cell::OnceCell;
 use wire::GroupView;
 
-/// Of more bricks than that some are drawn for each slot, spread over all: for one slot they are as good as thousands.
+/// The most bricks that are looked at for one slot; if none of them fits, all are.
 const DRAWN: usize = 64;
 
-/// The bricks that could take slots, as far as the group does not matter: found when it is first asked, for one look at all groups.
+/// The bricks that could take a slot of any group. The list is made once for each look at all groups, when it is first needed.
 #[derive(Debug, Default)]
 pub(super) struct Spares(OnceCell<Vec<Candidate>>);
 
@@ -31,7 +31,7 @@ impl Spares {
     }
 }
 
-/// Some of these, by the group; all of few.
+/// At most [`DRAWN`] of these, spread over all; which ones depends on the group.
 fn some(all: &[Candidate], group: GroupId) -> impl Iterator<Item = &Candidate> {
     let count = all.len().min(DRAWN);
     let first = placement::mix(group.0) as usize;
@@ -39,7 +39,7 @@ fn some(all: &[Candidate], group: GroupId) -> impl Iterator<Item = &Candidate> {
 }
 
 impl Members {
-    /// Who could take the slot, of those that `may`.
+    /// The brick that takes the slot, among those for which `may` is true. `None` if no brick can, or if the one that an operator named is to be waited for.
     pub(super) fn taker(
         &self,
         cluster: &Cluster,

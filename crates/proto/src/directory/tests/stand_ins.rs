@@ -303,7 +303,26 @@ fn an_evicted_member_goes_and_whoever_an_operator_named_takes_its_slot() {
         let (view, taker) = (stage.view(), if named { other } else { stand_in });
         assert!(view.is_catching_up(taker) && !view.has_part(lost) && view.sealed.is_empty(), "{view:?}");
         assert!(!named || !view.has_part(stand_in), "{view:?}");
+        let told: Vec<String> = stage.news.iter().map(ToString::to_string).collect();
+        assert!(!told.iter().any(|line| line.contains("does not answer")), "{told:?}");
+        let replaced = format!("{stand_in} stands in for {lost} no more in 1 group: {other} takes its place");
+        assert_eq!(told.contains(&replaced), named, "{told:?}");
     }
+}
+
+#[test]
+fn a_stand_in_that_has_no_room_for_all_leaves_the_slot_of_a_member_that_stays_away_to_another() {
+    let (mut stage, first) = stage(5);
+    let lost = brick_at(&first, 1);
+    stage.lose(lost);
+    let stand_in = brick_at(&stage.next_view(), 1);
+    stage.fill(stand_in, 91);
+    stage.run(50_000);
+    assert!(stage.view().stands_in(stand_in), "it has room for what is new");
+    stage.run(15_000);
+    let view = stage.view();
+    let taker = view.members[1];
+    assert!(taker != stand_in && view.is_catching_up(taker) && !view.has_part(lost), "{view:?}");
 }
 
 #[test]
