@@ -12,6 +12,8 @@ use wire::Packet;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// While there is something to say to a peer that could not be reached, it is called again after so long.
+const HURRY: Duration = Duration::from_millis(100);
 /// How often at most it is logged that a peer cannot be reached: one that comes and goes must not fill a disk.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// Packets that wait for the connection to a peer that is called on demand; the machines ask again for the rest.
@@ -33,6 +35,8 @@ pub(super) struct Contact {
     pub(super) slot: Option<usize>,
     /// When to call (again), while there is no connection.
     pub(super) call_at: Time,
+    /// When it could not be reached last.
+    failed_at: Time,
     /// Failures since the last success.
     pub(super) failures: u32,
     /// The last failure, for people.
@@ -50,6 +54,7 @@ impl Contact {
             address,
             slot: None,
             call_at: now,
+            failed_at: now,
             failures: 0,
             why: String::new(),
             logged: None,
@@ -85,8 +90,13 @@ impl Contact {
         let full = BACKOFF_MIN * (1 << self.failures.min(8));
         let full = full.min(BACKOFF_MAX).as_nanos() as u64;
         self.call_at = now + Duration::from_nanos(full / 2 + rng.u64(0..=full / 2));
-        (self.slot, self.why, self.failures) = (None, why, self.failures + 1);
+        (self.slot, self.why, self.failures, self.failed_at) = (None, why, self.failures + 1, now);
         self.waiting.clear();
+    }
+
+    /// There is something to say to it: a brick that has just come back, and is a member again, must not wait for its turn.
+    pub(super) fn hurry(&mut self) {
+        self.call_at = self.call_at.min(self.failed_at + HURRY);
     }
 
     /// Whether a failure is to be logged: the first one, and seldom.
@@ -131,4 +141,28 @@ fn ask(address: Address) -> Receiver<io::Result<Target>> {
         tracing::warn!(%error, "no thread to ask the name service");
     }
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_wanted_is_called_again_soon_however_often_that_failed() {
+        let mut rng = Rng::with_seed(1);
+        let mut contact = Contact::new("10.0.0.1:7".parse().expect("an address"), Keep::Always, Time(0));
+        let mut now = Time(0);
+        for _ in 0..9 {
+            now = now + BACKOFF_MAX;
+            contact.failed("refused".to_owned(), now, &mut rng);
+        }
+        assert!(contact.call_at >= now + BACKOFF_MAX / 2, "nobody has anything to say");
+        contact.hurry();
+        assert_eq!(contact.call_at, now + HURRY);
+        let mut contact = Contact::new("10.0.0.1:7".parse().expect("an address"), Keep::Always, Time(0));
+        contact.failed("refused".to_owned(), now, &mut rng);
+        let soon = contact.call_at;
+        contact.hurry();
+        assert_eq!(contact.call_at, soon, "no later than it was to be");
+    }
 }

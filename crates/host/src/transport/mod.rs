@@ -253,11 +253,18 @@ impl Peers {
 
     /// There is no connection: the packet waits where one is made on demand, and is lost elsewhere.
     fn hold(&mut self, to: NodeId, packet: &Packet) {
-        let contact = self.contacts.get_mut(&to);
-        let Some(contact) = contact.and_then(|contact| contact.wait(packet).then_some(contact)) else {
+        let Some(contact) = self.contacts.get_mut(&to) else {
             self.counters.unroutable += 1;
             return;
         };
+        if !contact.wait(packet) {
+            self.counters.unroutable += 1;
+            if contact.keep == Keep::Always && contact.slot.is_none() {
+                contact.hurry();
+                self.tick_at = self.tick_at.min(contact.call_at);
+            }
+            return;
+        }
         // A tick calls it, in the next turn of the loop unless it failed just now.
         if contact.slot.is_none() {
             self.tick_at = self.tick_at.min(contact.call_at);
