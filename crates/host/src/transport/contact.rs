@@ -153,7 +153,7 @@ mod tests {
         let mut contact = Contact::new("10.0.0.1:7".parse().expect("an address"), Keep::Always, Time(0));
         let mut now = Time(0);
         for _ in 0..9 {
-            now = now + BACKOFF_MAX;
+            now += BACKOFF_MAX;
             contact.failed("refused".to_owned(), now, &mut rng);
         }
         assert!(contact.call_at >= now + BACKOFF_MAX / 2, "nobody has anything to say");
