@@ -147,7 +147,8 @@ impl Lane {
     /// The brick answered, or asked for patience.
     fn on_word(&mut self, now: Time) {
         if self.sent > 0 {
-            self.usual = (3 * self.usual + now.since(self.heard)) / 4;
+            // What comes in batches takes as long as from one batch to the next.
+            self.usual = now.since(self.heard).max(self.usual * 15 / 16);
         }
         (self.heard, self.is_late) = (now, false);
     }
@@ -246,11 +247,12 @@ impl Calls {
         from: BrickId,
         operation: u64,
     ) -> Option<(TransferId, Call)> {
+        // Also an answer that nobody waits for any more is a word.
+        self.on_word(now, from);
         if self.open.get(&operation)?.call.brick != from {
             return None;
         }
         let open = self.open.remove(&operation)?;
-        self.on_word(now, from);
         self.leave(operation, &open);
         self.fill(now, from);
         Some((open.transfer, open.call))
@@ -287,11 +289,11 @@ impl Calls {
 
     /// The brick has no room for this question now.
     pub(super) fn busy(&mut self, now: Time, from: BrickId, operation: u64) {
+        self.on_word(now, from);
         let Some(open) = self.open.get_mut(&operation).filter(|open| open.call.brick == from) else { return };
         let pause = BUSY.saturating_mul(1 << open.refused.min(6)).min(AGAIN);
         open.refused += 1;
         open.is_refused = true;
-        self.on_word(now, from);
         self.postpone(from, operation, now + pause);
     }
 
@@ -316,7 +318,8 @@ impl Calls {
     }
 
     /// The brick says what it withdrew of what was called off, and what it did not.
-    pub(super) fn cancelled(&mut self, from: BrickId, withdrawn: &[u64], late: &[u64]) {
+    pub(super) fn cancelled(&mut self, now: Time, from: BrickId, withdrawn: &[u64], late: &[u64]) {
+        self.on_word(now, from);
         self.charges.cancelled(from, withdrawn, late);
     }
 
@@ -388,6 +391,10 @@ impl Calls {
             self.outbox.push((open.call.brick, open.call.packet(operation, service)));
             let place = (open.call.fragment.index, open.call.brick);
             let was_busy = core::mem::take(&mut open.is_refused);
+            // It has yet to answer that, and was not asked before.
+            if was_busy && let Some(lane) = self.lanes.get_mut(&open.call.brick) {
+                lane.heard = now;
+            }
             asked.push(Again { transfer: open.transfer, place, was_busy });
         }
         asked
@@ -398,6 +405,13 @@ impl Calls {
         let Some(lane) = self.lanes.get_mut(&brick) else { return Vec::new() };
         lane.look = None;
         if lane.sent == 0 || lane.late_from() > now {
+            self.watch(brick);
+            return Vec::new();
+        }
+        // What it was too busy for is not asked of it now, but in a while.
+        let is_asked = |open: &Open| open.call.brick == brick && open.again.is_some() && !open.is_refused;
+        if !self.open.values().any(is_asked) {
+            lane.heard = now;
             self.watch(brick);
             return Vec::new();
         }
@@ -475,10 +489,10 @@ mod tests {
 
     #[test]
     fn a_brick_that_says_nothing_is_late_also_for_what_is_held_back() {
-        let (mut calls, began) = known(20, 10);
+        let (mut calls, began) = known(40, 10);
         let transfers = 100;
         (0..transfers).for_each(|nth| calls.ask(ms(began), TransferId(nth), put(nth as u32)));
-        assert_eq!(calls.take_outbox().iter().filter(|(_, packet)| is_put(packet)).count(), 20 + 16);
+        assert_eq!(calls.take_outbox().iter().filter(|(_, packet)| is_put(packet)).count(), 40 + 16);
         assert_eq!(late(&mut calls, began + 499), 0);
         assert_eq!(late(&mut calls, began + 500), transfers as usize);
         assert_eq!(late(&mut calls, began + 600), 0, "each is told once");
@@ -508,6 +522,48 @@ mod tests {
             let first = *calls.open.keys().min().expect("open");
             assert!(calls.answered(ms(now), BRICK, first).is_some());
         }
+    }
+
+    #[test]
+    fn a_brick_that_answers_in_batches_is_not_late_between_two_and_its_silence_counts_from_the_last() {
+        let (mut calls, began) = known(40, 10);
+        (0..48).for_each(|nth| calls.ask(ms(began), TransferId(nth), put(nth as u32)));
+        let mut now = began;
+        for batch in 0..2 {
+            now += 1500;
+            // Of the first one nothing is known yet.
+            assert!(batch == 0 || late(&mut calls, now) == 0);
+            calls.wake(ms(now));
+            let sent: Vec<u64> = calls.open.keys().copied().take(16).collect();
+            sent.iter().for_each(|operation| drop(calls.answered(ms(now), BRICK, *operation)));
+        }
+        // The gaps of none between the answers of a batch count for little.
+        assert_eq!(late(&mut calls, now + 4000), 0);
+        let from = calls.lanes[&BRICK].late_from();
+        assert_eq!(from, ms(now) + calls.lanes[&BRICK].usual * LATE_TIMES);
+        calls.wake(Time(from.0 - 1));
+        assert!(!calls.lanes[&BRICK].is_late);
+        calls.wake(from);
+        assert!(calls.lanes[&BRICK].is_late);
+    }
+
+    #[test]
+    fn a_brick_that_is_busy_is_not_late_and_one_whose_answer_nobody_waits_for_is_back() {
+        let (mut calls, began) = known(40, 10);
+        (0..4).for_each(|nth| calls.ask(ms(began), TransferId(nth), put(nth as u32)));
+        let sent: Vec<u64> = calls.open.keys().copied().collect();
+        for _ in 0..4 {
+            sent.iter().for_each(|operation| calls.busy(ms(began), BRICK, *operation));
+        }
+        // They are asked again after 400 ms, and the brick has half a second from then on.
+        assert!(calls.wake(ms(began + 390)).is_empty());
+        assert_eq!(calls.wake(ms(began + 400)).iter().filter(|again| again.was_busy).count(), 4);
+        assert_eq!(late(&mut calls, began + 899), 0);
+        assert_eq!(late(&mut calls, began + 900), 4);
+        (0..4).for_each(|nth| calls.call_off(ms(began + 1000), TransferId(nth)));
+        assert!(calls.lanes[&BRICK].is_late);
+        assert!(calls.answered(ms(began + 1100), BRICK, sent[0]).is_none());
+        assert!(!calls.lanes[&BRICK].is_late);
     }
 
     fn is_put(packet: &Packet) -> bool {

@@ -240,7 +240,7 @@ impl Transfers {
                     });
                 }
             }
-            Message::Cancelled { withdrawn, late } => self.calls.cancelled(from, &withdrawn, &late),
+            Message::Cancelled { withdrawn, late } => self.calls.cancelled(now, from, &withdrawn, &late),
             Message::Waiting { operations } => {
                 for transfer in self.calls.wait(now, from, &operations) {
                     self.under_way.entry(transfer).and_modify(|(_, patient)| *patient = now + PATIENCE);
