@@ -180,19 +180,10 @@ impl StoreFile {
     }
 }
 
-/// How long a lock is waited for: a process that this or another one begins just then has a copy of it until it has become the program that it runs.
-const LOCK_PATIENCE: Duration = Duration::from_millis(500);
-
 /// A file that nobody else has.
 fn locked(file: io::Result<File>) -> Result<File, String> {
     let file = file.map_err(|error| error.to_string())?;
-    let begun = Instant::now();
-    let mut lock = file.try_lock();
-    while matches!(lock, Err(TryLockError::WouldBlock)) && begun.elapsed() < LOCK_PATIENCE {
-        std::thread::sleep(LOCK_PATIENCE / 50);
-        lock = file.try_lock();
-    }
-    match lock {
+    match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
             let why = "is in use by another directory; stop that one, or give this one a store of its own";
