@@ -1,7 +1,7 @@
 //! `cargo xtask bench outage`: a brick that dies under load, again and again, and for how long writes pause.
 //!
 //! Reading order: [`verb`] (what is run), [`How`] (how a brick dies), [`Case`] (a cluster, its load, its rounds), [`Pause`] (what one round showed),
-//! [`Found`] (all rounds of a case). Real daemons on files. In each round another brick dies, and comes back when its groups went on without it.
+//! [`Found`] (all rounds of a case). Real daemons on files. In each round another brick dies, and comes back after three seconds.
 
 use super::demand::{self, Demand};
 use crate::{clients, place};
@@ -143,7 +143,8 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
 
 impl Case {
     fn name(&self) -> String {
-        format!("{}, a brick {}", self.layout, self.how.name())
+        let spare = if self.spare > 0 { format!(" and {} to spare", self.spare) } else { String::new() };
+        format!("{}{spare}, a brick {}", self.layout, self.how.name())
     }
 
     fn measure(&self, binary: &Path) -> Result<Found> {
@@ -212,21 +213,21 @@ impl Case {
     }
 }
 
-/// Asks the directory again and again until then. When it first said that each group without a member has another brick in its place that takes what is
-/// written.
+/// Asks the directory again and again until it says that each group without a member has another brick in its place that takes what is written: when
+/// that was asked. Returns at that moment in any case.
 fn new_writes_are_redundant(cluster: &Cluster, epoch: Instant, until: Duration) -> Result<Option<Duration>> {
-    let mut covered = None;
     while epoch.elapsed() < until {
         let asked = epoch.elapsed();
         let status = cluster.health()?;
         let of = |count: fn(&VolumeStatus) -> u32| status.volumes.iter().map(count).sum::<u32>();
         let (degraded, whole) = (of(|volume| volume.degraded), of(|volume| volume.covered));
         if degraded > 0 && degraded == whole && of(|volume| volume.unavailable) == 0 {
-            covered.get_or_insert(asked);
+            sleep(until.saturating_sub(epoch.elapsed()));
+            return Ok(Some(asked));
         }
         sleep(LOOK);
     }
-    Ok(covered)
+    Ok(None)
 }
 
 /// What one round showed, in milliseconds.
@@ -242,18 +243,19 @@ struct Pause {
 }
 
 impl Pause {
+    /// What was never seen took for ever.
+    fn covered(&self) -> f64 {
+        self.covered_ms.unwrap_or(f64::INFINITY)
+    }
+
     fn of(samples: &[Sample], died: Duration, covered: Option<Duration>) -> Result<Pause> {
         let mut answers: Vec<Duration> = samples.iter().map(|sample| sample.at).collect();
         answers.sort_unstable();
-        let longest_end = answers
-            .windows(2)
-            .filter(|pair| pair[1] > died)
-            .max_by_key(|pair| pair[1] - pair[0])
-            .map_or(died, |pair| pair[1]);
-        let gaps = answers.windows(2).map(|pair| (pair[1], (pair[1] - pair[0]).as_secs_f64() * 1e3));
-        let longest = |is_within: &dyn Fn(Duration) -> bool| {
-            gaps.clone().filter(|(end, _)| is_within(*end)).map(|(_, gap)| gap).fold(0.0, f64::max)
-        };
+        let gaps = answers.windows(2).map(|pair| (pair[1] - pair[0], pair[1]));
+        let longest =
+            |is_within: &dyn Fn(Duration) -> bool| gaps.clone().filter(|(_, end)| is_within(*end)).max();
+        let (pause, end) = longest(&|end| end > died).unwrap_or((Duration::ZERO, died));
+        let before = longest(&|end| end <= died).map_or(Duration::ZERO, |(gap, _)| gap);
         ensure!(
             answers.last().is_some_and(|last| *last > died + DEAD - OPEN_MAX),
             "no write was answered any more, {} ms after the brick had died",
@@ -262,18 +264,11 @@ impl Pause {
         let took =
             samples.iter().filter(|sample| sample.at > died).map(|sample| sample.took.as_secs_f64() * 1e3);
         Ok(Pause {
-            longest_ms: longest(&|end| end > died),
-            before_ms: longest(&|end| end <= died),
+            longest_ms: pause.as_secs_f64() * 1e3,
+            before_ms: before.as_secs_f64() * 1e3,
             write_ms: took.fold(0.0, f64::max),
-            covered_ms: covered.map(|covered| covered.saturating_sub(longest_end).as_secs_f64() * 1e3),
+            covered_ms: covered.map(|covered| covered.saturating_sub(end).as_secs_f64() * 1e3),
         })
-    }
-}
-
-impl Pause {
-    /// What was never seen took for ever.
-    fn covered(&self) -> f64 {
-        self.covered_ms.unwrap_or(f64::INFINITY)
     }
 }
 
@@ -330,6 +325,7 @@ impl Found {
         json!({
             "layout": self.layout, "how": self.how.name(), "depth": self.depth, "rounds": pauses,
             "median_ms": self.median(|pause| pause.longest_ms), "worst_ms": self.worst(|pause| pause.longest_ms),
+            "covered_worst_ms": self.has_spare.then(|| self.worst(Pause::covered)).filter(|worst| worst.is_finite()),
         })
     }
 

@@ -38,7 +38,7 @@ const BLOCKS: u64 = 64;
 const CLIENTS: usize = 2;
 /// Writes that show that a way gets on.
 const ENOUGH: u64 = 25;
-/// Generous: a view change takes a lease (2 s) and some messages.
+/// Generous: a view change takes a lease (0.3 to 4 s) and some messages.
 const GOES_ON_WITHIN: Duration = Duration::from_secs(30);
 /// Connections that were cut are made anew after growing pauses.
 const HEALS_WITHIN: Duration = Duration::from_secs(60);

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 /// Harm begins within so many milliseconds of a round's begin.
 const BEGIN_MS: std::ops::Range<u64> = 0..400;
-/// How long a daemon stands still, in milliseconds, and how often of ten times: short of a brick's lease (2 s), about it,
-/// and long after.
-const PAUSES: [(u32, std::ops::Range<u64>); 3] = [(6, 20..1500), (3, 1500..5000), (1, 5000..20_000)];
+/// How long a daemon stands still, in milliseconds, and how often of ten times: about a brick's lease (0.3 s) and the silence that
+/// is allowed (0.5 s), about the longest lease, and long after.
+const PAUSES: [(u32, std::ops::Range<u64>); 3] = [(6, 20..1000), (3, 1000..5000), (1, 5000..20_000)];
 /// How long a daemon that ended stays away, likewise.
 const ABSENCES: [(u32, std::ops::Range<u64>); 3] = [(6, 0..800), (3, 800..3000), (1, 3000..8000)];
 
