@@ -237,10 +237,6 @@ struct Bench {
     store: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
-fn catches_up(view: &wire::GroupView) -> bool {
-    view.joining_bricks().any(|(_, brick)| view.is_catching_up(brick))
-}
-
 impl Bench {
     fn new(bricks: u32) -> Bench {
         let now = Time(1_000_000_000);
@@ -355,7 +351,7 @@ impl Bench {
         self.alive.remove(&self.victim);
         self.has_died = true;
         self.catches_up = false;
-        self.pass_until(|bench| bench.views().any(catches_up));
+        self.pass_until(|bench| bench.views().any(|view| !view.catching_up().is_empty()));
         self.pass(10);
     }
 
@@ -442,7 +438,7 @@ impl Bench {
         if !self.has_died {
             return joins;
         }
-        for view in self.views().filter(|view| catches_up(view)) {
+        for view in self.views() {
             let done = CatchUp {
                 group: view.group,
                 number: view.number,
@@ -451,8 +447,7 @@ impl Bench {
                 fetched_bytes: 0,
                 done: self.catches_up,
             };
-            let joining = view.joining_bricks().filter(|(_, brick)| view.is_catching_up(*brick));
-            joining.for_each(|(_, brick)| joins.entry(brick).or_default().push(done));
+            view.catching_up_bricks().for_each(|brick| joins.entry(brick).or_default().push(done));
         }
         joins
     }

@@ -474,7 +474,8 @@ pub struct BrickEntry {
     pub version: u64,
     /// Groups in which it stands in for a member that is away: they are no part of `groups`.
     pub stand_in_groups: u32,
-    /// How much of what it lacked when it came it has by now, in percent. It only grows. None where it lacks nothing, or is away.
+    /// How much of what it lacked when it returned it has by now, in percent. It only grows. None where it lacks nothing or is away, and of one that takes
+    /// the places of others.
     pub caught_up_percent: Option<u8>,
 }
 

@@ -24,7 +24,8 @@ impl Version {
     /// disks are, and whether its run stands, fragments that are given back when their put is called off,
     /// ids of gateways and clients that follow from their certificates, bricks that are
     /// forgotten, and gateways with names; 21 where a brick's process runs; 22 the events that the
-    /// directory remembers, and how fast bricks bring content home; 23 leases that bricks renew between heartbeats.
+    /// directory remembers, and how fast bricks bring content home; 23 leases that bricks renew between heartbeats, and bricks that
+    /// stand in for members of groups.
     pub const CURRENT: Version = Version(23);
 
     /// From this one on daemons tell the directory what they speak.
@@ -32,6 +33,9 @@ impl Version {
 
     /// From this one on bricks renew their leases between heartbeats.
     pub const RENEWS: Version = Version(23);
+
+    /// Up to this one views know nothing of stand-ins.
+    pub const BEFORE_STAND_INS: Version = Version(22);
 
     /// What two nodes speak with each other: the lower of their newest. `None` where one of them speaks it no more.
     pub fn agreed(ours: Spoken, theirs: Spoken) -> Option<Version> {

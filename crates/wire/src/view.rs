@@ -156,7 +156,18 @@ impl GroupView {
 
     /// Whether `brick` joins to become current.
     pub fn is_catching_up(&self, brick: BrickId) -> bool {
-        self.is_joining(brick) && !self.stands_in(brick)
+        self.slot_of(brick).is_some_and(|slot| self.catching_up().has(slot))
+    }
+
+    /// The slots whose bricks join to become current.
+    pub fn catching_up(&self) -> Slots {
+        Slots(self.joining.0 & !self.stand_ins().0)
+    }
+
+    /// The bricks at these.
+    pub fn catching_up_bricks(&self) -> impl Iterator<Item = BrickId> + '_ {
+        let slots = self.catching_up();
+        self.joining_bricks().filter(move |(slot, _)| slots.has(*slot)).map(|(_, brick)| brick)
     }
 
     /// Whether `brick` has the slot of a member that was sealed.
@@ -205,7 +216,9 @@ impl GroupView {
     pub fn close(&mut self, slots: Slots) {
         (self.current, self.joining) = (Slots(self.current.0 & !slots.0), Slots(self.joining.0 & !slots.0));
         for (slot, member) in self.sealed.extract_if(.., |(slot, _)| slots.has(*slot)) {
-            self.members.get_mut(usize::from(slot)).into_iter().for_each(|of| *of = member);
+            if let Some(of) = self.members.get_mut(usize::from(slot)) {
+                *of = member;
+            }
         }
     }
 
@@ -306,8 +319,8 @@ mod tests {
         let mut sealed = view();
         sealed.seal(1, BrickId(4));
         let mut bytes = Vec::new();
-        sealed.encode(&mut Writer::of(Version(22), &mut bytes));
-        let told = GroupView::decode(&mut Reader::of(Version(22), &bytes)).expect("a view");
+        sealed.encode(&mut Writer::of(Version::BEFORE_STAND_INS, &mut bytes));
+        let told = GroupView::decode(&mut Reader::of(Version::BEFORE_STAND_INS, &bytes)).expect("a view");
         assert!(told.is_catching_up(BrickId(4)) && told.sealed.is_empty());
         assert_eq!(GroupView::from_bytes(&sealed.to_bytes()), Ok(sealed));
     }

@@ -96,6 +96,9 @@ impl Contact {
 
     /// There is something to say to it: a brick that has just come back, and is a member again, must not wait for its turn.
     pub(super) fn hurry(&mut self) {
+        if self.resolving.is_some() {
+            return;
+        }
         self.call_at = self.call_at.min(self.failed_at + HURRY);
     }
 

@@ -173,8 +173,9 @@ impl Cluster {
             // A brick that is in the group already takes no second place.
             if let Proposal::Replaced { brick, by } = proposal
                 && !members.contains(by)
+                && let Some(slot) = view.place_of(*brick)
             {
-                members.iter_mut().filter(|member| **member == *brick).for_each(|member| *member = *by);
+                members[usize::from(slot)] = *by;
             }
             members
         };

@@ -58,6 +58,9 @@ pub(super) enum Step {
     Finishing,
 }
 
+/// How long a change waits if only new stand-ins have not answered. Then it goes on without them.
+pub(super) const STAND_IN_PATIENCE: Duration = Duration::from_millis(100);
+
 /// A change under way.
 #[derive(Debug)]
 pub(super) struct Change {

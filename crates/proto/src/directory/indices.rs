@@ -103,6 +103,7 @@ pub(super) struct GroupIndex {
     by_writer: Places<BrickId, GroupId>,
     by_outsider: Places<BrickId, GroupId>,
     by_former: Places<BrickId, GroupId>,
+    by_catching_up: Places<BrickId, GroupId>,
     incomplete: BTreeSet<GroupId>,
     joining: BTreeSet<GroupId>,
     changing: BTreeSet<GroupId>,
@@ -140,6 +141,11 @@ impl GroupIndex {
     /// How many these are.
     pub(super) fn count_of_outsider(&self, brick: BrickId) -> usize {
         self.by_outsider.count(&brick)
+    }
+
+    /// In how many the brick catches up, in the view in force.
+    pub(super) fn count_of_catching_up(&self, brick: BrickId) -> usize {
+        self.by_catching_up.count(&brick)
     }
 
     /// Those in which the brick lost its place to another.
@@ -185,8 +191,12 @@ fn outsiders(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
     record.active.iter().flat_map(|view| view.parties().filter(|brick| !view.is_writer(*brick)))
 }
 
+fn catching_up(record: &GroupRecord) -> impl Iterator<Item = BrickId> {
+    record.active.iter().flat_map(GroupView::catching_up_bricks)
+}
+
 fn has_joiners(record: &GroupRecord) -> bool {
-    record.active.iter().chain(&record.next).any(|view| view.joining.0 & !view.stand_ins().0 != 0)
+    record.active.iter().chain(&record.next).any(|view| !view.catching_up().is_empty())
 }
 
 fn is_incomplete(view: &GroupView) -> bool {
@@ -203,6 +213,7 @@ impl Index for GroupIndex {
         writers(record).for_each(|brick| self.by_writer.enter(brick, id));
         outsiders(record).for_each(|brick| self.by_outsider.enter(brick, id));
         record.former.iter().for_each(|(brick, _)| self.by_former.enter(*brick, id));
+        catching_up(record).for_each(|brick| self.by_catching_up.enter(brick, id));
         if has_joiners(record) {
             self.joining.insert(id);
         }
@@ -220,6 +231,7 @@ impl Index for GroupIndex {
         writers(record).for_each(|brick| self.by_writer.take_out(&brick, id));
         outsiders(record).for_each(|brick| self.by_outsider.take_out(&brick, id));
         record.former.iter().for_each(|(brick, _)| self.by_former.take_out(brick, id));
+        catching_up(record).for_each(|brick| self.by_catching_up.take_out(&brick, id));
         self.joining.remove(&id);
         self.incomplete.remove(&id);
         self.changing.remove(&id);

@@ -104,7 +104,7 @@ impl Members {
             if is_changed {
                 let next = cluster.latest_view(group);
                 joins.change(&view, next);
-                for brick in next.into_iter().flat_map(catching_up) {
+                for brick in next.into_iter().flat_map(GroupView::catching_up_bricks) {
                     self.catching_up.entry((brick, group)).or_insert(now);
                 }
             }
@@ -250,7 +250,7 @@ impl Members {
                 continue;
             }
             cluster.counters.count(Counter::ViewChangeBegun);
-            if !from.joining.is_empty() && next.joining != from.joining {
+            if from.joining_bricks().any(|(_, brick)| !next.is_writer(brick)) {
                 cluster.counters.count(Counter::JoiningBrickLost);
             }
             if may_revoke {
@@ -388,7 +388,11 @@ impl Members {
                 self.refused.insert((view.group, view.members[usize::from(slot)]), now + REFUSED);
             }
             let is_revocable = cluster.is_revocable(view.group);
-            if is_revocable && missing.and(view.stand_ins()) == missing {
+            let is_new = |slot| {
+                let brick = view.members[usize::from(slot)];
+                cluster.active(view.group).is_none_or(|active| !active.is_writer(brick))
+            };
+            if is_revocable && missing.and(view.stand_ins()) == missing && missing.iter().all(is_new) {
                 let next = following(&view, |next| next.close(missing));
                 views.begin_revocable(cluster, now, next, fx);
                 continue;
@@ -491,9 +495,8 @@ impl Members {
                 })
         };
         // A stand-in of an earlier release does not know that it is one, and catches up.
-        let stand_ins = view.stand_ins();
-        let joining = view.joining.iter().filter(|slot| !stand_ins.has(*slot));
-        let done = joining.filter(|slot| is_done(view.members[usize::from(*slot)]));
+        let done = view.catching_up();
+        let done = done.iter().filter(|slot| is_done(view.members[usize::from(*slot)]));
         let done = done.fold(Slots::default(), Slots::with);
         if done.is_empty() {
             return false;
@@ -628,24 +631,30 @@ impl Members {
             let Some(view) = cluster.latest_view(*group).filter(|view| !view.stands_in(brick)) else {
                 return false;
             };
+            let Some(slot) = view.place_of(brick) else { return false };
+            if view.sealed_at(slot).is_some() {
+                return self.taker_of_sealed(cluster, now, (view, &joins), slot).is_none();
+            }
             let left = without(view, |of| of == brick);
-            let slot = view.slot_of(brick);
-            slot.is_some_and(|slot| self.substitute(cluster, now, (&left, &joins), slot).is_none())
+            self.substitute(cluster, now, (&left, &joins), slot).is_none()
         };
         cluster.groups_of(brick).filter(is_stuck).collect()
     }
 
-    /// Whether a slot of the group is empty and nobody can take it.
+    /// Whether a slot of the group is empty, or has a stand-in that cannot keep it, and nobody can take it.
     pub(super) fn is_unplaced(
         &self,
         cluster: &Cluster,
         now: Time,
         (view, joins): (&GroupView, &Joins),
     ) -> bool {
-        (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot)).any(|slot| {
+        let is_empty = (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot)).any(|slot| {
             self.is_given_up(cluster, now, view.members[usize::from(slot)])
                 && self.substitute(cluster, now, (view, joins), slot).is_none()
-        })
+        });
+        let is_over = |(_, member): &(u8, BrickId)| self.is_given_up(cluster, now, *member);
+        is_empty
+            || view.sealed.iter().any(is_over) && self.replace_sealed(cluster, now, (view, joins)).is_none()
     }
 }
 
@@ -660,7 +669,7 @@ pub(super) struct Joins {
 
 impl Joins {
     /// As if nobody caught up.
-    fn none() -> Joins {
+    pub(super) fn none() -> Joins {
         Joins { counts: OnceCell::from(BTreeMap::new()), spares: Spares::default() }
     }
 
@@ -673,7 +682,8 @@ impl Joins {
         // Who is to join by a view to come may be none of the view in force.
         let groups = cluster.records.groups.index().joining();
         let views = groups.filter_map(|group| cluster.latest_view(group));
-        let joining = views.filter(|view| can_go_on(cluster, now, view)).flat_map(catching_up);
+        let joining =
+            views.filter(|view| can_go_on(cluster, now, view)).flat_map(GroupView::catching_up_bricks);
         joining.fold(BTreeMap::new(), |mut counts, brick| {
             *counts.entry(brick).or_default() += 1;
             counts
@@ -683,11 +693,11 @@ impl Joins {
     /// Another view of a group follows on this one.
     fn change(&mut self, before: &GroupView, next: Option<&GroupView>) {
         let Some(counts) = self.counts.get_mut() else { return };
-        catching_up(before).for_each(|brick| {
+        before.catching_up_bricks().for_each(|brick| {
             let count = counts.entry(brick).or_default();
             *count = count.saturating_sub(1);
         });
-        let joining = next.into_iter().flat_map(catching_up);
+        let joining = next.into_iter().flat_map(GroupView::catching_up_bricks);
         joining.for_each(|brick| *counts.entry(brick).or_default() += 1);
     }
 }
@@ -709,11 +719,6 @@ fn can_begin(cluster: &Cluster, now: Time, brick: BrickId, group: GroupId) -> bo
         && cluster.takes_groups(brick)
         && cluster.knows_what_is_lost(brick)
         && lost.iter().all(|of| *of == group)
-}
-
-/// The bricks that catch up.
-fn catching_up(view: &GroupView) -> impl Iterator<Item = BrickId> {
-    view.joining_bricks().map(|(_, brick)| brick).filter(|brick| view.is_catching_up(*brick))
 }
 
 /// Whether the members that have every acknowledged write are all there: without one of them nobody can join.

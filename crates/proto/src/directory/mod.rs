@@ -11,7 +11,7 @@
 //! - [`runs`] says which process of a brick counts, and whether its disks hold what was promised.
 //! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
-//!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told, [`briefing`] what it does not know yet; [`news`] what the log tells of bricks,
+//!   stay, [`members`] who is in a group, with [`substitutes`] (who takes a slot), [`stand_ins`] and [`returns`] (how far those are that came back); [`heartbeat`] is what a brick says and is told, [`briefing`] what it does not know yet; [`news`] what the log tells of bricks,
 //!   [`events`] what is remembered of that.
 //! - [`desk`] puts the parts side by side for commands: [`volumes`], [`snapshots`] (snapshots, clones, rollbacks), [`bricks`],
 //!   [`streams`], [`status`]; [`admin`] says who carries out which.
@@ -553,7 +553,10 @@ impl Machine for Directory {
             assert!(is_heard, "a new current set is a part of those that took every write");
             let same = |slot: u8| next.members[usize::from(slot)] == active.members[usize::from(slot)];
             assert!(record.voters.iter().all(same), "who has a say is who took the writes");
-            let joins = |view: &GroupView| view.sealed.iter().all(|(slot, _)| view.joining.has(*slot));
+            let joins = |view: &GroupView| {
+                view.stand_ins().len() as usize == view.sealed.len()
+                    && view.sealed.iter().all(|(_, member)| view.slot_of(*member).is_none())
+            };
             assert!(joins(active) && joins(next), "who stands in is not current: {active:?}, {next:?}");
         }
     }

@@ -289,6 +289,10 @@ impl Moves {
         for (slot, brick) in before.writing_bricks().chain(asked).filter(|(_, brick)| !next.is_writer(*brick))
         {
             let taker = next.members.get(usize::from(slot)).filter(|_| next.writers().has(slot));
+            // A change that begins again has told it.
+            if revoked.is_some_and(|revoked| !revoked.is_writer(brick)) && before.is_writer(brick) {
+                continue;
+            }
             if let (Some(member), Some(taker)) = (before.sealed_at(slot), taker)
                 && !next.sealed.iter().any(|(of, _)| *of == slot)
             {
@@ -302,11 +306,14 @@ impl Moves {
         for (slot, brick) in next.writing_bricks() {
             let former = before.members.get(usize::from(slot)).filter(|former| **former != brick);
             match former {
+                Some(_) if revoked.is_some_and(|revoked| revoked.stands_in_at(slot) == Some(brick)) => {}
                 Some(former) if next.stands_in(brick) => {
                     self.add(brick, Move::StandsIn(next.sealed_at(slot).unwrap_or(*former)));
                 }
                 Some(_) if before.sealed_at(slot) == Some(brick) => self.add(brick, Move::Returns),
-                Some(former) => self.add(brick, Move::TakesOver(*former)),
+                Some(former) => {
+                    self.add(brick, Move::TakesOver(before.sealed_at(slot).unwrap_or(*former)));
+                }
                 None if before.stands_in(brick) && !next.stands_in(brick) => {
                     before
                         .sealed_at(slot)
@@ -328,11 +335,23 @@ impl Moves {
         *self.0.entry((brick, how)).or_default() += 1;
     }
 
-    /// A line a brick and move.
+    /// A line a brick and move: who went and who came first, and then who does something for that.
     pub(super) fn take(&mut self) -> impl Iterator<Item = News> + use<> {
-        let all = core::mem::take(&mut self.0);
-        all.into_iter().map(|((brick, how), groups)| News::Moved { brick, groups, how })
+        let all = core::mem::take(&mut self.0).into_iter();
+        let is_first =
+            |((_, how), _): &((BrickId, Move), usize)| matches!(how, Move::LeftOut(_) | Move::Returns);
+        let (first, then): (Vec<_>, Vec<_>) = all.partition(is_first);
+        first.into_iter().chain(then).map(|((brick, how), groups)| News::Moved { brick, groups, how })
     }
+}
+
+/// How many stand in for others from `next` on, and how many members that were sealed take their slots again.
+pub(super) fn named_and_relieved(before: &GroupView, next: &GroupView) -> (usize, usize) {
+    let is_new = |(slot, _): &&(u8, BrickId)| before.stands_in_at(*slot) != next.stands_in_at(*slot);
+    let is_back = |(slot, member): &&(u8, BrickId)| {
+        next.writers().has(*slot) && next.members.get(usize::from(*slot)) == Some(member)
+    };
+    (next.sealed.iter().filter(is_new).count(), before.sealed.iter().filter(is_back).count())
 }
 
 /// Why a member is left out now.

@@ -219,16 +219,13 @@ wire_struct!(ForgottenRecord { version, counts_from });
 wire_struct!(LoanRecord { gateway, count, loan });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
 
-/// The last version whose views know nothing of stand-ins.
-const BEFORE_STAND_INS: Version = Version(22);
-
 /// As in stores of before there were stand-ins; the members for which some stand in follow.
 impl Wire for GroupRecord {
     fn encode(&self, out: &mut Writer<'_>) {
         let GroupRecord { volume, active, next, voters, changed, former } = self;
         volume.encode(out);
-        active.encode(&mut out.as_of(BEFORE_STAND_INS));
-        next.encode(&mut out.as_of(BEFORE_STAND_INS));
+        active.encode(&mut out.as_of(Version::BEFORE_STAND_INS));
+        next.encode(&mut out.as_of(Version::BEFORE_STAND_INS));
         voters.encode(out);
         changed.encode(out);
         former.encode(out);
@@ -241,8 +238,8 @@ impl Wire for GroupRecord {
     fn decode(reader: &mut Reader<'_>) -> Result<GroupRecord, DecodeError> {
         let mut record = GroupRecord {
             volume: Wire::decode(reader)?,
-            active: reader.decode_as_of(BEFORE_STAND_INS)?,
-            next: reader.decode_as_of(BEFORE_STAND_INS)?,
+            active: reader.decode_as_of(Version::BEFORE_STAND_INS)?,
+            next: reader.decode_as_of(Version::BEFORE_STAND_INS)?,
             voters: Wire::decode(reader)?,
             changed: Wire::decode(reader)?,
             former: Wire::decode(reader)?,

@@ -1,18 +1,19 @@
 //! How much of what it missed a brick that returned has caught up with, in percent. The number does not fall when a group is compared again or a
-//! further group begins. It starts anew when the brick has been away again.
+//! further group begins. It starts anew when the brick has been away again. Of a brick that takes the places of others nothing is said: it is
+//! not known how many there will be.
 
 use super::cluster::Cluster;
 use base::BrickId;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Return {
     /// The most groups in which it lacked something since it returned.
     lacked: usize,
     percent: u8,
 }
 
-/// The bricks that are up and lack something.
+/// The bricks that are up and lack something that they missed.
 #[derive(Debug, Default)]
 pub(super) struct Returns(BTreeMap<BrickId, Return>);
 
@@ -20,18 +21,17 @@ impl Returns {
     /// Takes in how far bricks say that they are. `is_here` says whether a brick is one that may catch up.
     pub(super) fn note(&mut self, cluster: &Cluster, is_here: impl Fn(BrickId) -> bool) {
         let index = cluster.records.groups.index();
-        let mut joins: BTreeMap<BrickId, usize> = BTreeMap::new();
-        for view in index.joining().filter_map(|group| cluster.active(group)) {
-            let joining = view.joining_bricks().filter(|(_, brick)| view.is_catching_up(*brick));
-            joining.for_each(|(_, brick)| *joins.entry(brick).or_default() += 1);
-        }
         for brick in cluster.records.bricks.keys().copied() {
-            let lacks = index.count_of_outsider(brick) + joins.get(&brick).copied().unwrap_or_default();
+            let waiting = index.count_of_outsider(brick);
+            let lacks = waiting + index.count_of_catching_up(brick);
             if lacks == 0 || !is_here(brick) {
                 self.0.remove(&brick);
                 continue;
             }
-            let known = self.0.entry(brick).or_default();
+            if waiting > 0 {
+                self.0.entry(brick).or_insert(Return { lacked: 0, percent: 0 });
+            }
+            let Some(known) = self.0.get_mut(&brick) else { continue };
             known.lacked = known.lacked.max(lacks);
             let done = (known.lacked - lacks) as f64 + compared(cluster, brick);
             // The brick's report may be older than what the directory knows.

@@ -5,7 +5,7 @@
 //! returns. If it is evicted or stays away for `rebuild_after`, the stand-in catches up and keeps the slot, unless an operator named another brick. See
 //! `docs/decisions/2026-11-30-stand-ins.md`.
 //!
-//! The view that seals a member waits for the promises of its stand-ins, but no longer than [`PATIENCE`] for them alone. If one did not promise in time,
+//! The view that seals a member waits for the promises of its stand-ins, but no longer than [`STAND_IN_PATIENCE`](super::change::STAND_IN_PATIENCE) for them alone. If one did not promise in time,
 //! the directory names no other for this group for 30 s.
 
 use super::cluster::Cluster;
@@ -14,11 +14,7 @@ use super::members::{Joins, Members, can_go_on};
 use super::substitutes::Spares;
 use super::views::{Views, following};
 use base::{BrickId, Time};
-use core::time::Duration;
-use wire::GroupView;
-
-/// How long a change waits if only new stand-ins have not answered. Then it goes on without them.
-pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+use wire::{GroupView, Slots};
 
 impl Members {
     /// Names a stand-in for each member that is away and has no writer in its slot in `next`, if a brick is to spare. If a change that may be revoked asks
@@ -28,19 +24,27 @@ impl Members {
             return;
         }
         let record = cluster.records.groups.get(&next.group);
-        let pending = record.and_then(|record| record.next.as_ref()).filter(|pending| {
-            let new = pending.stand_ins().0 & !next.stand_ins().0;
-            cluster.is_revocable(pending.group) && pending.writers().0 & !new == next.writers().0
-        });
-        let writers = next.writers();
+        let pending = record.and_then(|record| record.next.as_ref());
+        let pending = pending.filter(|pending| cluster.is_revocable(pending.group));
+        let (writers, stand_ins) = (next.writers(), next.stand_ins());
+        let is_the_same = |pending: &GroupView| {
+            let new = pending.stand_ins().0 & !stand_ins.0;
+            pending.writers().0 & !new == writers.0
+        };
         for slot in (0..next.members.len() as u8).filter(|slot| !writers.has(*slot)) {
             if !next.member_at(slot).is_some_and(|member| self.is_expected_back(cluster, now, member)) {
                 continue;
             }
-            let asked = pending.map(|pending| pending.stands_in_at(slot));
+            let member = next.member_at(slot);
+            let of_pending = pending.filter(|pending| pending.sealed_at(slot) == member);
+            let asked = of_pending.and_then(|pending| pending.stands_in_at(slot));
+            let asked = asked.filter(|brick| !next.has_part(*brick) && cluster.leases.is_alive(now, *brick));
+            // A change that goes on without one asks no other.
             let stand_in = match asked {
-                Some(asked) => asked.filter(|brick| cluster.leases.is_alive(now, *brick)),
-                None => self.taker(cluster, now, (next, slot), spares, |_| true),
+                None if !pending.is_some_and(is_the_same) => {
+                    self.taker(cluster, now, (next, slot), spares, |_| true)
+                }
+                asked => asked,
             };
             stand_in.into_iter().for_each(|brick| next.seal(slot, brick));
         }
@@ -60,7 +64,12 @@ impl Members {
         (view, spares): (&GroupView, &Spares),
         fx: &mut Vec<DirectoryEffect>,
     ) -> bool {
-        if !can_go_on(cluster, now, view) || self.was_refused(view.group) {
+        let is_covered = view.writers() == Slots::all(view.members.len() as u8);
+        if !cluster.config.stand_ins
+            || is_covered
+            || !can_go_on(cluster, now, view)
+            || self.was_refused(view.group)
+        {
             return false;
         }
         let mut next = following(view, |_| {});
@@ -81,32 +90,32 @@ impl Members {
         (view, joins): (&GroupView, &Joins),
     ) -> Option<GroupView> {
         let given_up = |(_, member): &&(u8, BrickId)| self.is_given_up(cluster, now, *member);
-        view.sealed.iter().filter(given_up).find_map(|(slot, member)| {
-            let stand_in = view.stands_in_at(*slot)?;
-            let wanted = cluster.records.bricks.get(member).and_then(|record| record.substitute);
-            let is_wanted = wanted.is_none_or(|wanted| wanted == stand_in);
-            let taker = match is_wanted && self.is_able(cluster, now, stand_in) {
-                true => stand_in,
-                false => {
-                    let closed = following(view, |next| next.close(wire::Slots::default().with(*slot)));
-                    self.substitute(cluster, now, (&closed, joins), *slot)?
-                }
-            };
+        view.sealed.iter().filter(given_up).find_map(|(slot, _)| {
+            let taker = self.taker_of_sealed(cluster, now, (view, joins), *slot)?;
             self.may_begin(cluster, now, taker, joins).then(|| {
                 following(view, |next| {
                     next.keep_stand_in(*slot);
-                    next.members.get_mut(usize::from(*slot)).into_iter().for_each(|of| *of = taker);
+                    next.members[usize::from(*slot)] = taker;
                 })
             })
         })
     }
-}
 
-/// How many stand in for others from `next` on, and how many members that were sealed take their slots again.
-pub(super) fn named_and_relieved(before: &GroupView, next: &GroupView) -> (usize, usize) {
-    let is_new = |(slot, _): &&(u8, BrickId)| before.stands_in_at(*slot) != next.stands_in_at(*slot);
-    let is_back = |(slot, member): &&(u8, BrickId)| {
-        next.writers().has(*slot) && next.members.get(usize::from(*slot)) == Some(member)
-    };
-    (next.sealed.iter().filter(is_new).count(), before.sealed.iter().filter(is_back).count())
+    /// Who takes the slot of a sealed member for good.
+    pub(super) fn taker_of_sealed(
+        &self,
+        cluster: &Cluster,
+        now: Time,
+        (view, joins): (&GroupView, &Joins),
+        slot: u8,
+    ) -> Option<BrickId> {
+        let (member, stand_in) = (view.sealed_at(slot)?, view.stands_in_at(slot)?);
+        let wanted = cluster.records.bricks.get(&member).and_then(|record| record.substitute);
+        let keeps = wanted.is_none_or(|wanted| wanted == stand_in || self.is_away(wanted));
+        if keeps && self.is_able(cluster, now, stand_in) {
+            return Some(stand_in);
+        }
+        let closed = following(view, |next| next.close(Slots::default().with(slot)));
+        self.substitute(cluster, now, (&closed, joins), slot)
+    }
 }

@@ -293,7 +293,7 @@ impl Desk {
             self.views.waits_for(*group).into_iter().chain(away).collect()
         };
         let waits_for: BTreeSet<BrickId> = groups.iter().flat_map(waits_for).collect();
-        let joins = Joins::default();
+        let joins = Joins::none();
         VolumeStatus {
             volume: self.cluster.shown(&record.info).clone(),
             groups: groups.len() as u32,
@@ -304,7 +304,7 @@ impl Desk {
                 .map(|view| tolerates.saturating_sub(lost(view)))
                 .min()
                 .unwrap_or(tolerates),
-            rebuilding: count(&|view| view.joining.0 & !view.stand_ins().0 != 0),
+            rebuilding: count(&|view| !view.catching_up().is_empty()),
             covered: count(&|view| {
                 lost(view) > 0 && view.writers() == wire::Slots::all(view.members.len() as u8)
             }),
@@ -360,7 +360,7 @@ impl Desk {
         warnings.extend(self.cluster.age.warning(self.cluster.records.counts.version));
         warnings.extend(self.cluster.runs.warnings(now));
         warnings.extend(self.stuck_for_an_old_disk(now));
-        let joins = Joins::default();
+        let joins = Joins::none();
         let index = self.cluster.records.groups.index();
         let at_least = if index.incomplete().nth(LOOKED_MAX).is_some() { "at least " } else { "" };
         let incomplete = index.incomplete().take(LOOKED_MAX);

@@ -2,12 +2,11 @@
 //!
 //! Who is in the view to come is decided in [`super::members`], on which branches in [`super::snapshots`].
 
-use super::change::{ASK_AGAIN, Change, Step};
+use super::change::{ASK_AGAIN, Change, STAND_IN_PATIENCE, Step};
 use super::cluster::Cluster;
 use super::cut;
 use super::event::{DirectoryEffect, Put, send};
-use super::news::{Move, Moves, News};
-use super::stand_ins;
+use super::news::{self, Move, Moves, News};
 use super::store::After;
 use crate::counters::Counter;
 use crate::netraid::members::{participants, width_at};
@@ -140,11 +139,11 @@ impl Views {
         self.moves.take()
     }
 
-    /// Views to come that have waited too long for nobody but members that join, and for which: `patience` in all, or [`stand_ins::PATIENCE`] for new
+    /// Views to come that have waited too long for nobody but members that join, and for which: `patience` in all, or [`STAND_IN_PATIENCE`] for new
     /// stand-ins alone.
     pub(super) fn stuck_for_joiners(&mut self, now: Time, patience: Duration) -> Vec<(GroupView, Slots)> {
         let is_stuck = |change: &mut Change| match change.waits_for_joiners(now) {
-            Some((true, waited)) => waited > stand_ins::PATIENCE,
+            Some((true, waited)) => waited > STAND_IN_PATIENCE,
             Some((false, waited)) => waited > patience,
             None => false,
         };
@@ -262,7 +261,7 @@ impl Views {
             let pending = cluster.records.groups.get(&group).and_then(|record| record.next.as_ref());
             let revoked = pending.filter(|_| cluster.is_revocable(group));
             let slow = self.moves.note(cluster, now, before, &next, revoked);
-            let (named, returned) = stand_ins::named_and_relieved(before, &next);
+            let (named, returned) = news::named_and_relieved(revoked.unwrap_or(before), &next);
             (0..slow).for_each(|_| cluster.counters.count(Counter::SlowMemberLeftOut));
             (0..named).for_each(|_| cluster.counters.count(Counter::StandInNamed));
             (0..returned).for_each(|_| cluster.counters.count(Counter::SealedMemberReturned));

@@ -109,6 +109,18 @@ mod tests {
     }
 
     #[test]
+    fn of_two_slow_members_the_one_that_says_nothing_is_left_out_first() {
+        let mut load = load(&[10, 60, 10, 40, 10]);
+        let members = || (0..5).map(|slot| (slot, BrickId(u32::from(slot) + 1))).collect();
+        let slow = |load: &Load| {
+            let slow = Row { members: members(), needed: 4 }.slow_members(Time(1000 * MS), Kind::Read, load);
+            slow.iter().collect::<Vec<u8>>()
+        };
+        load.pace_mut().begin(Time(100 * MS), BrickId(4), Kind::Read, QuestionId(99));
+        assert_eq!(slow(&load), [3], "it has been silent for 900 ms");
+    }
+
+    #[test]
     fn as_many_as_are_needed_stay_however_slow_they_are() {
         assert_eq!(slow(&[10, 90, 10, 10], 4), [] as [u8; 0]);
         assert_eq!(

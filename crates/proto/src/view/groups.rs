@@ -37,14 +37,13 @@ pub struct Groups {
 }
 
 const NOTE_PREFIX: u8 = b'v';
-/// The last versions whose notes do not say for which members others stand in, and whether a group is bare.
-const BEFORE_STAND_INS: Version = Version(22);
+/// The last version whose notes do not say whether a group is bare.
 const BEFORE_BARE: Version = Version(19);
 
 /// What is noted: as earlier releases note it, unless somebody stands in for a member.
 fn note_of(state: &GroupState) -> Vec<u8> {
     let has_stand_ins = state.active.as_ref().is_some_and(|view| !view.sealed.is_empty());
-    let version = if has_stand_ins { Version::CURRENT } else { BEFORE_STAND_INS };
+    let version = if has_stand_ins { Version::CURRENT } else { Version::BEFORE_STAND_INS };
     let mut note = Vec::new();
     state.encode(&mut Writer::of(version, &mut note));
     note
@@ -57,7 +56,7 @@ fn state_of(note: &[u8]) -> Option<GroupState> {
         let state = GroupState::decode(&mut reader).ok()?;
         reader.end().ok().map(|()| state)
     };
-    [Version::CURRENT, BEFORE_STAND_INS, BEFORE_BARE].into_iter().find_map(as_of)
+    [Version::CURRENT, Version::BEFORE_STAND_INS, BEFORE_BARE].into_iter().find_map(as_of)
 }
 
 impl Groups {
@@ -379,7 +378,7 @@ mod tests {
         assert_eq!(state_of(&note), Some(state.clone()));
         let mut bare = GroupState { is_bare: true, ..state };
         let mut later = Vec::new();
-        bare.encode(&mut wire::Writer::of(BEFORE_STAND_INS, &mut later));
+        bare.encode(&mut wire::Writer::of(Version::BEFORE_STAND_INS, &mut later));
         assert_eq!(state_of(&later), Some(bare.clone()));
         assert_eq!(note_of(&bare), later, "as long as nobody stands in");
         bare.active.iter_mut().for_each(|view| view.seal(1, BrickId(3)));

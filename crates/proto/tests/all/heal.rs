@@ -583,7 +583,20 @@ fn how_much_a_brick_has_of_what_it_lacked_only_grows() {
         }
         let status = bench.cluster.directory.status(bench.cluster.now, wire::StatusPart::All);
         let brick = status.bricks.iter().find(|brick| brick.id == BrickId(2)).expect("listed");
-        told.extend(brick.caught_up_percent.filter(|_| brick.alive));
+        if let Some(percent) = brick.caught_up_percent.filter(|_| brick.alive) {
+            // No less than the groups that are done, and no more than that and those under way.
+            let done = |open: u32| 100 * (12_u32.saturating_sub(open)) / 12;
+            let under_way = brick.joining_groups;
+            assert!(
+                u32::from(percent) + 1 >= done(brick.stale_groups),
+                "{percent}% with {} open",
+                brick.stale_groups
+            );
+            assert!(
+                u32::from(percent) <= done(brick.stale_groups - under_way).max(*told.last().unwrap_or(&0))
+            );
+            told.push(u32::from(percent));
+        }
         is_whole = brick.alive && brick.stale_groups == 0 && look > 10;
         if is_whole {
             assert_eq!(brick.caught_up_percent, None);

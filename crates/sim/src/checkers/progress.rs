@@ -92,14 +92,15 @@ pub fn check_far_ahead(refused: u64) -> Result<(), Violation> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use base::{ClientId, ClusterClock, ClusterTime, Loan, StampClock, Time, ViewNumber, VolumeId};
     use wire::{Change, Order, Scope, Service, Span, Wait, WriteId};
 
     const GATEWAY: NodeId = NodeId::Gateway(base::GatewayId(1));
 
-    fn prepare(operation: u64, stamp: Stamp) -> Message {
+    /// A question of a write of one block, in view 1 of the first group.
+    pub(in crate::checkers) fn prepare(operation: u64, stamp: Stamp) -> Message {
         let span = Span { volume: VolumeId(1), lba: 0, count: 1 };
         Message::Prepare {
             operation,

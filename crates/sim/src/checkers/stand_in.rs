@@ -1,6 +1,6 @@
 //! `stand_in`: a write that a stand-in takes part in is decided only once the stand-in has it on stable storage.
 //!
-//! Watches what coordinators ask of stand-ins, what these answer, and what is decided. A view that is being made decides by itself what
+//! Watches what coordinators ask of stand-ins, what these answer, and what gateways decide. A view that is being made decides by itself what
 //! becomes of the writes of the one before.
 
 use super::Violation;
@@ -78,7 +78,11 @@ impl StandIns {
                     matches!(fate, Ok(Fate::Prepared | Fate::Committed)),
                 );
             }
-            (NodeId::Gateway(_), _, Message::Decide { commits, .. }) => {
+            (NodeId::Gateway(_), _, Message::Decide { commits, aborts }) => {
+                for abort in aborts {
+                    self.writes.remove(&abort.stamp);
+                }
+                self.questions.retain(|_, stamp| self.writes.contains_key(stamp));
                 return commits.iter().try_for_each(|commit| self.on_commit(from, commit.stamp));
             }
             _ => {}
@@ -121,9 +125,10 @@ impl StandIns {
 
 #[cfg(test)]
 mod tests {
+    use super::super::progress::tests::prepare;
     use super::*;
-    use base::{ClientId, GatewayId, RequestId, VolumeId};
-    use wire::{Change, Decision, Order, Service, Slots, Span, Wait, WriteId};
+    use base::{GatewayId, VolumeId};
+    use wire::{Decision, Slots, Wait};
 
     const GATEWAY: NodeId = NodeId::Gateway(GatewayId(1));
     const STAND_IN: BrickId = BrickId(4);
@@ -152,33 +157,19 @@ mod tests {
         let mut judge = StandIns::default();
         let directory = NodeId::Directory;
         let fence = |number| Message::Fence { view: view(number), speaks: true };
-        judge.watch(directory, NodeId::Brick(STAND_IN), &fence(2))?;
-        let span = Span { volume: VolumeId(1), lba: 0, count: 1 };
-        let write = WriteId { group: GroupId(1), span, stamp: Stamp(5), scope: Scope::Row, link: None };
+        judge.watch(directory, NodeId::Brick(STAND_IN), &fence(1))?;
         for brick in asks.iter().copied() {
-            let prepare = Message::Prepare {
-                operation: u64::from(brick.0),
-                view: ViewNumber(2),
-                write,
-                change: Change::Data,
-                base: None,
-                want_delta: false,
-                request: RequestId { client: ClientId(1), sequence: 1 },
-                floor: 0,
-                part: 0,
-                service: Service::default(),
-                order: Order::default(),
-            };
-            judge.watch(GATEWAY, NodeId::Brick(brick), &prepare)?;
+            judge.watch(GATEWAY, NodeId::Brick(brick), &prepare(u64::from(brick.0), Stamp(5)))?;
         }
         if let Some(outcome) = outcome {
             let prepared = Message::Prepared { operation: 4, outcome, wait: Wait::default() };
             judge.watch(NodeId::Brick(STAND_IN), GATEWAY, &prepared)?;
         }
         if is_superseded {
-            judge.watch(directory, NodeId::Brick(STAND_IN), &fence(3))?;
+            judge.watch(directory, NodeId::Brick(STAND_IN), &fence(2))?;
         }
-        let decide = Message::Decide { commits: vec![Decision::from(&write)], aborts: Vec::new() };
+        let commit = Decision { volume: VolumeId(1), lba: 0, stamp: Stamp(5) };
+        let decide = Message::Decide { commits: vec![commit], aborts: Vec::new() };
         judge.watch(GATEWAY, NodeId::Brick(BrickId(1)), &decide)?;
         Ok(judge.judged())
     }

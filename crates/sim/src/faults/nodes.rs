@@ -48,7 +48,13 @@ impl World {
         if self.judges.views().newest().values().any(|view| view.is_catching_up(id)) {
             self.judges.count_rare(Seen::JoinerCrashedWhileCatchingUp);
         }
-        if self.judges.views().newest().values().any(|view| has_catching_up(view) && view.is_current(id)) {
+        if self
+            .judges
+            .views()
+            .newest()
+            .values()
+            .any(|view| !view.catching_up().is_empty() && view.is_current(id))
+        {
             self.judges.count_rare(Seen::SourceCrashedWhileAnotherCaughtUp);
         }
         self.crash(node, cut);
@@ -153,7 +159,7 @@ impl World {
 
     fn note_loss_in_rebuild(&mut self, id: BrickId) {
         let views = self.judges.views().newest().values();
-        if views.into_iter().any(|view| view.is_writer(id) && has_catching_up(view)) {
+        if views.into_iter().any(|view| view.is_writer(id) && !view.catching_up().is_empty()) {
             self.judges.count_rare(Seen::DisksLostInTheMiddleOfARebuild);
         }
     }
@@ -292,9 +298,4 @@ impl World {
         self.faults.disturb(self.time.now_ns() + outage_ns);
         outage_ns
     }
-}
-
-/// Whether a member of the group catches up.
-fn has_catching_up(view: &wire::GroupView) -> bool {
-    view.joining.0 & !view.stand_ins().0 != 0
 }

@@ -215,7 +215,7 @@ fn only_where_some_stand_in_is_a_group_stored_otherwise_than_by_older_releases()
         record.1.clone()
     };
     let older = |bytes: &[u8]| {
-        let mut reader = wire::Reader::of(wire::Version(22), bytes);
+        let mut reader = wire::Reader::of(wire::Version::BEFORE_STAND_INS, bytes);
         let _: VolumeId = Wire::decode(&mut reader).expect("a volume");
         let active: Option<GroupView> = Wire::decode(&mut reader).expect("a view");
         let _: Option<GroupView> = Wire::decode(&mut reader).expect("maybe another one");
@@ -323,6 +323,23 @@ fn a_stand_in_that_has_no_room_for_all_leaves_the_slot_of_a_member_that_stays_aw
     let view = stage.view();
     let taker = view.members[1];
     assert!(taker != stand_in && view.is_catching_up(taker) && !view.has_part(lost), "{view:?}");
+}
+
+#[test]
+fn it_is_told_where_nobody_can_take_the_slot_for_good() {
+    let (mut stage, first) = stage(4);
+    let (lost, spare) = (brick_at(&first, 1), spare(&first));
+    stage.lose(lost);
+    stage.next_view();
+    stage.fill(spare, 91);
+    let unplaced = |stage: &mut Stage| match stage.ask(AdminRequest::STATUS) {
+        Ok(AdminReply::Status(status)) => (status.volumes[0].covered, status.volumes[0].unplaced),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(unplaced(&mut stage), (1, 0));
+    stage.run(65_000);
+    assert!(stage.view().stands_in(spare), "what is new has room");
+    assert_eq!(unplaced(&mut stage), (1, 1));
 }
 
 #[test]

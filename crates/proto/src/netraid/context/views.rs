@@ -127,7 +127,8 @@ impl Views {
                 && view.members.len() <= Slots::MAX
                 && view.writers().and(slots) == view.writers()
                 && view.joining.and(view.current).is_empty()
-                && view.sealed.iter().all(|(slot, _)| view.joining.has(*slot))
+                && view.stand_ins().len() as usize == view.sealed.len()
+                && view.sealed.iter().all(|(_, member)| view.slot_of(*member).is_none())
                 && lineage.heads.len() + lineage.parents.len() + lineage.merging.len() <= LINEAGE_MAX
         })
     }
