@@ -34,6 +34,19 @@ pub fn patience(now: Time, part: &Part<'_>, load: &Load, floor: Duration) -> Dur
     patient(nearly_all(now, part.kind, part.holders, load).unwrap_or_default(), floor)
 }
 
+/// The same of a row, which needs the content of each of these bricks: the slowest of them sets the measure.
+pub fn row_patience(
+    now: Time,
+    kind: Kind,
+    bricks: impl Iterator<Item = BrickId>,
+    load: &Load,
+    floor: Duration,
+) -> Duration {
+    let measures = bricks.filter_map(|brick| load.pace().measure(now, brick, kind));
+    let high_ns = measures.filter(|measure| measure.weight >= MEASURED).map(|m| m.high_ns).max();
+    patient(Duration::from_nanos(high_ns.unwrap_or_default()), floor)
+}
+
 /// The same of the first phase of a write at these bricks: all of them may be waiting for the gateway's own network card. It goes by
 /// their answers alone, and so costs a write next to nothing.
 pub fn prepare_patience(bricks: impl Iterator<Item = BrickId>, load: &Load, floor: Duration) -> Duration {

@@ -17,6 +17,7 @@ use super::outcome::{Child, Fetched, Looked, Outcome, Progress, Settled};
 use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::distribute::pace::Kind;
+use crate::distribute::rescue;
 use crate::distribute::row::Row as WholeRow;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, Stamp};
@@ -141,6 +142,14 @@ impl ReconstructOperation {
         let kind = Kind::of_read(self.span.count);
         let slow = WholeRow { members, needed }.slow_members(cx.now, kind, cx.choice.load());
         helpers.iter().filter(|slot| !slow.has(*slot)).fold(Slots::default(), Slots::with)
+    }
+
+    /// How long the answers may take before all is asked anew. All who are asked must answer, so the slowest sets the measure: asked twice, it
+    /// would only take longer.
+    fn patience(&self, cx: &Context<'_>, view: &GroupView, asked: Slots) -> Duration {
+        let bricks = asked.iter().map(|slot| view.members[usize::from(slot)]);
+        let kind = Kind::of_read(self.span.count);
+        rescue::row_patience(cx.now, kind, bricks, cx.choice.load(), retry_delay(self.attempt))
     }
 
     fn sources(&self, geometry: &Geometry, helpers: Slots) -> Slots {
@@ -323,8 +332,9 @@ impl Operate for ReconstructOperation {
             let (stamps, content) = (view.current.has(slot), row.sources.has(slot));
             cx.read(&view, slot, BlocksWanted { sight, ..BlocksWanted::decided(self.span, stamps, content) });
         }
+        let wait = self.patience(cx, &view, row.asked);
         self.state = State::Asking(row);
-        Progress::WaitsFor(retry_delay(self.attempt))
+        Progress::WaitsFor(wait)
     }
 
     fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: ReadAnswer) -> Reconstructing {

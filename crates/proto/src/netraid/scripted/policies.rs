@@ -351,10 +351,14 @@ fn row_shows_zeros(script: &mut Script, asked: &[Asked]) {
 
 /// Of so many members one was 20 ms late lately, if any, and the others were not.
 fn measured(script: &mut Script, members: u8, slow: Option<u8>) {
+    measured_late(script, members, slow, 20 * MS);
+}
+
+/// The same, with one that was so late.
+fn measured_late(script: &mut Script, members: u8, slow: Option<u8>, late: Duration) {
     let since = Time(script.coordinator.now().0 - 1_000_000_000);
     for slot in 0..members {
-        let (brick, lasts) =
-            (BrickId(u32::from(slot) + 1), if Some(slot) == slow { 20 * MS } else { MS / 4 });
+        let (brick, lasts) = (BrickId(u32::from(slot) + 1), if Some(slot) == slow { late } else { MS / 4 });
         for call in 0..20 {
             let pace = script.coordinator.shared().choice.load_mut().pace_mut();
             pace.begin(since, brick, Kind::Read, QuestionId(1 << 40 | call));
@@ -445,4 +449,24 @@ fn a_slow_member_has_no_part_in_a_row_where_enough_others_are_left() {
     let view = GroupView { current: current.without(last), ..super::view("rs-4+2", 2, 0, 0) };
     assert!(script.coordinator.shared().views.adopt(view));
     assert_eq!(sources(&read(&mut script)), current.without(last));
+}
+
+/// A group had lost one brick, and each row needed a slow one. Rows were asked anew each 250 ms while they waited in its queue; it had to read all that
+/// again, which made the queue grow without bound.
+#[test]
+fn a_row_is_not_asked_anew_before_the_slowest_member_that_it_needs_can_answer() {
+    let geometry = super::geometry("raid5-4+1");
+    let (lost, slow) = (geometry.slot_of(0, 0), geometry.slot_of(0, 1));
+    let mut script = Script::new("raid5-4+1", Slots::all(5).without(lost).0, 0);
+    measured_late(&mut script, 5, Some(slow), 200 * MS);
+    let (asked, begun) = (read(&mut script), script.coordinator.now());
+    let (late, quick): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| asked.slot == slow);
+    assert_eq!((late.len(), quick.len()), (1, 3));
+    row_shows_zeros(&mut script, &quick);
+    let again = script.wait();
+    let passed = script.coordinator.now().since(begun);
+    assert!(passed >= 1200 * MS && passed < 2000 * MS, "asked anew after {passed:?}: an answer may be lost");
+    assert_eq!(again.len(), 4);
+    row_shows_zeros(&mut script, &again);
+    assert!(script.outcome().is_some());
 }
