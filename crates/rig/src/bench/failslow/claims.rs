@@ -2,6 +2,7 @@
 
 use super::super::demand::Demand;
 use super::super::mean::Mean;
+use super::load::Percentiles;
 use super::reads::Reads;
 use super::state::State;
 use super::writes::Writes;
@@ -14,6 +15,9 @@ const ROWS_RATIO: f64 = 1.5;
 /// Reads a second while no brick is slow, over those of the plainest policy, at least.
 const HEALTHY_RATIO: f64 = 0.95;
 const WRITES_RATIO: f64 = 2.0;
+/// p99 of writes in the first second in which a brick ails, and from then on, over p99 before.
+const FIRST_RATIO: f64 = 2.0;
+const LATER_RATIO: f64 = 1.2;
 const PARITY_RATIO: f64 = 3.0;
 /// Device reads a read at most, in light load.
 const DEVICE_READS: f64 = 1.05;
@@ -95,6 +99,15 @@ fn of_writes(results: &Results, layout: &str) -> Vec<Demand> {
             let what = format!("{layout} writes, {} left out: p99 over healthy", writes.state.name());
             let p99_ms = if writes.left.is_some() { writes.after.p99_ms } else { writes.during.p99_ms };
             Demand::at_most(what, p99_ms / healthy.after.p99_ms, ratio)
+        }));
+    }
+    for (when, ratio, part) in [
+        ("in its first second", FIRST_RATIO, (|writes| &writes.first) as fn(&Writes) -> &Percentiles),
+        ("after a second", LATER_RATIO, |writes| &writes.later),
+    ] {
+        claims.extend(slow().map(|writes| {
+            let what = format!("{layout} writes, {} {when}: p99 over before", writes.state.name());
+            Demand::at_most(what, part(writes).p99_ms / writes.before.p99_ms, ratio)
         }));
     }
     claims.extend(slow().map(|writes| {

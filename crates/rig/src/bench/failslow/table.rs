@@ -25,8 +25,9 @@ pub(super) fn print(results: &Results, claims: &[Demand]) {
         println!(
             "\nWrites of 4 KiB at random, {WRITE_RATE} a second: before the brick ails, until it has left,"
         );
-        println!("and after (p50/p99 ms); s until it was held for slow, until it had left, and");
-        println!("until it was back once it was well; {DEPTH} at a time while it is out (IOPS).\n");
+        println!("and after (p50/p99 ms); in the first second in which it ails (p99 ms); s until");
+        println!("it was held for slow, until it had left, and until it was back once it was well;");
+        println!("{DEPTH} at a time while it is out (IOPS).\n");
         println!("{}", writes_heading());
         results.writes.iter().for_each(|writes| println!("{}", writes_line(writes)));
     }
@@ -64,8 +65,8 @@ pub(super) fn reads_line(reads: &Reads) -> String {
 
 fn writes_heading() -> String {
     format!(
-        "{:<9} {:<10} {:>9} {:>9} {:>9} {:>5} {:>5} {:>5} {:>6}",
-        "layout", "state", "before", "until", "after", "slow", "left", "back", "IOPS"
+        "{:<9} {:<9} {:>9} {:>9} {:>9} {:>5} {:>4} {:>4} {:>5} {:>6}",
+        "layout", "state", "before", "until", "after", "1st s", "slow", "left", "back", "IOPS"
     )
 }
 
@@ -74,12 +75,13 @@ pub(super) fn writes_line(writes: &Writes) -> String {
     let seconds =
         |span: Option<Duration>| span.map_or("-".to_owned(), |span| format!("{:.1}", span.as_secs_f64()));
     format!(
-        "{:<9} {:<10} {:>9} {:>9} {:>9} {:>5} {:>5} {:>5} {:>6.0}",
+        "{:<9} {:<9} {:>9} {:>9} {:>9} {:>5} {:>4} {:>4} {:>5} {:>6.0}",
         writes.layout,
         writes.state.name(),
         both(&writes.before),
         both(&writes.during),
         both(&writes.after),
+        millis(writes.first.p99_ms),
         seconds(writes.noticed),
         seconds(writes.left),
         seconds(writes.back),

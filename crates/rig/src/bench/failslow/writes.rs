@@ -17,6 +17,8 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(15);
 /// The last writes that waited for the brick are not of the time after it left.
 const AFTER: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(100);
+/// What clients see of it at first, and what they see later.
+const FIRST: Duration = Duration::from_secs(1);
 
 pub(super) struct Writes {
     pub(super) layout: String,
@@ -25,6 +27,9 @@ pub(super) struct Writes {
     pub(super) before: Percentiles,
     /// While it ailed and had not left; to the end, where it does not leave.
     pub(super) during: Percentiles,
+    /// In the first second in which it ailed, and from then on.
+    pub(super) first: Percentiles,
+    pub(super) later: Percentiles,
     /// After it had left; of a healthy brick the same as before.
     pub(super) after: Percentiles,
     /// From its first ailing until the directory held it for slow, and until no group had it.
@@ -50,6 +55,7 @@ impl Writes {
         json!({
             "layout": self.layout, "state": self.state.name(), "before": part(&self.before),
             "until_it_left": part(&self.during), "after_it_left": part(&self.after),
+            "first_second": part(&self.first), "after_a_second": part(&self.later),
             "noticed_s": seconds(self.noticed), "left_s": seconds(self.left), "iops": self.iops.mean, "iops_error": self.iops.error, "iops_runs": self.iops.runs,
             "stays_out": self.stays_out, "back_s": seconds(self.back),
         })
@@ -92,6 +98,8 @@ fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> R
         state,
         before,
         during: Percentiles::of(&samples, ill, out.min(end)),
+        first: Percentiles::of(&samples, ill, ill + FIRST),
+        later: Percentiles::of(&samples, ill + FIRST, end),
         after,
         noticed,
         left,
