@@ -2,6 +2,7 @@
 //!
 //! What is assumed of hardware and load is in `parameters/world.toml`.
 
+mod flapping;
 mod kill;
 mod overload;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 /// All of them.
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
-    vec![Box::new(kill::Kill), Box::new(overload::Overload)]
+    vec![Box::new(kill::Kill), Box::new(overload::Overload), Box::new(flapping::Flapping)]
 }
 
 /// The model of the drive that an assumption names.
