@@ -58,27 +58,28 @@ fn a_planted_bug_is_found_by_a_smaller_run() {
         plant: Some("timestamp_check_off".to_owned()),
         ..Options::default()
     };
-    let (outcome, full) = record(SEED, &options);
-    let violation = outcome.violation.expect("the bug is found");
-    let before = Size::of(SEED, &options, &full);
+    let found = |seed| {
+        let (outcome, full) = record(seed, &options);
+        Some((seed, outcome.violation?, full))
+    };
+    let (seed, violation, full) = (1..=sim::plants::SEEDS).find_map(found).expect("the bug is found");
+    let before = Size::of(seed, &options, &full);
     let mut runs = 0;
-    let best = shrink(SEED, &options, full, &mut |schedule| {
+    let best = shrink(seed, &options, full, &mut |schedule| {
         runs += 1;
-        let found = || follow(SEED, &options, schedule).violation;
+        let found = || follow(seed, &options, schedule).violation;
         match runs {
             RUNS_MAX.. => Verdict::Stop,
             _ if found().is_some_and(|found| found.is_like(&violation)) => Verdict::Same,
             _ => Verdict::Other,
         }
     });
-    let after = Size::of(SEED, &options, &best);
+    let after = Size::of(seed, &options, &best);
     assert!(after.operations * 4 < before.operations, "{before:?}, {after:?}");
     assert!(after.faults < before.faults, "{before:?}, {after:?}");
-    let found = follow(SEED, &options, &best).violation.expect("the same violation");
+    let found = follow(seed, &options, &best).violation.expect("the same violation");
     assert!(found.is_like(&violation), "{found} instead of {violation}");
 }
 
-#[cfg(feature = "planted")]
-const SEED: u64 = 1;
 #[cfg(feature = "planted")]
 const RUNS_MAX: u32 = 60;
