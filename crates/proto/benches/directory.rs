@@ -544,9 +544,11 @@ impl Bench {
         self.sent += packet.message.to_bytes().len();
         let answer = match packet.message {
             Message::Fence { view, .. } => {
-                Message::Fenced { group: view.group, number: view.number, doubts: Vec::new() }
+                Message::Fenced { group: view.group, number: view.number, doubts: Vec::new(), run: 0 }
             }
-            Message::Activate { view, .. } => Message::Activated { group: view.group, number: view.number },
+            Message::Activate { view, .. } => {
+                Message::Activated { group: view.group, number: view.number, run: 0 }
+            }
             other => {
                 self.answers.extend((to == ADMIN).then_some(other));
                 return None;

@@ -131,12 +131,14 @@ fn row(message: &Message) -> (Ways, Option<NodeId>) {
         Message::Fenced { .. } | Message::Resolved { .. } | Message::Activated { .. } => TO_DIRECTORY,
         Message::Heartbeat { brick, .. }
         | Message::Renew { brick, .. }
+        | Message::Yielded { brick, .. }
         | Message::Recounted { brick, .. }
         | Message::Held { brick, .. } => {
             return (TO_DIRECTORY, Some(NodeId::Brick(*brick)));
         }
         Message::HeartbeatDone { .. }
         | Message::Renewed { .. }
+        | Message::Yield { .. }
         | Message::HeldDone { .. }
         | Message::Recount { .. }
         | Message::Fence { .. }
@@ -291,7 +293,7 @@ mod tests {
     #[test]
     fn what_bricks_are_told_comes_from_those_who_may_tell_them() {
         let group = base::GroupId(1);
-        let resolve = Message::Resolve { group, number: base::ViewNumber(1), writes: Vec::new() };
+        let resolve = Message::Resolve { group, number: base::ViewNumber(1), writes: Vec::new(), run: 0 };
         assert_eq!(senders(Brick, &resolve), [NodeId::Directory]);
         assert_eq!(senders(Brick, &Message::Claims { claims: Vec::new() }), [BRICK]);
         assert_eq!(senders(Brick, &Message::Unlock { holders: Vec::new() }), [GATEWAY]);

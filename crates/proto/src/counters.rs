@@ -6,6 +6,7 @@ base::named! {
     /// Something that machines count.
     pub enum Counter {
         AbortIgnoredUnderAFence: "abort ignored under a fence",
+        AnswerOfAnotherRunIgnored: "answer of another run ignored",
         AnswerToAnotherRunIgnored: "answer to another run ignored",
         AnswerToAnotherQuestionThanWasAsked: "answer to another question than was asked",
         AskedForPatienceByABrick: "asked for patience by a brick",
@@ -59,6 +60,7 @@ base::named! {
         InheritedBlockCopiedUp: "inherited block copied up",
         JoiningBrickLost: "joining brick lost",
         LearnedThatItWasLeftOutOfAView: "learned that it was left out of a view",
+        LeaseGivenBack: "lease given back",
         LeaseRanOut: "lease ran out",
         MaintenanceWaitedForItsTurn: "maintenance waited for its turn",
         MalformedPrepareRefused: "malformed prepare refused",

@@ -72,6 +72,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::InDoubtWriteSettledByAnotherGateway),
     Rare::World(Seen::JoinerCrashedWhileCatchingUp),
     Rare::Machine(Counter::JoiningBrickLost),
+    Rare::Machine(Counter::LeaseGivenBack),
     Rare::Machine(Counter::LeaseRanOut),
     Rare::Machine(Counter::LockGranted),
     Rare::Machine(Counter::LockTakenBack),

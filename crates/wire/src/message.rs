@@ -363,6 +363,18 @@ pub enum Message {
         /// For how long after `sent` the brick may trust its views. Zero if it is to send a heartbeat first: something has changed.
         lease_ns: u64,
     },
+    /// You are to leave your groups: give back what is left of your lease.
+    Yield {
+        /// Which process of the brick.
+        run: u64,
+    },
+    /// I have no lease any more, and shall use none that is granted for what I sent before this.
+    Yielded {
+        brick: BrickId,
+        run: u64,
+        /// When it was sent, by the brick's clock.
+        sent: Time,
+    },
     /// I was away for long: these families I know, from the one on that I was asked for.
     Held {
         brick: BrickId,
@@ -403,6 +415,8 @@ pub enum Message {
         view: GroupView,
         /// Whether it is asked as one that took the writes of the views before: who has forgotten them does not answer.
         speaks: bool,
+        /// Which process of the brick is asked: another one does not answer. Zero where none is told apart.
+        run: u64,
     },
     /// Durably promised.
     Fenced {
@@ -410,6 +424,8 @@ pub enum Message {
         number: ViewNumber,
         /// Writes that are prepared here and not decided.
         doubts: Vec<WriteId>,
+        /// Which process of the brick says so; zero where none is told apart.
+        run: u64,
     },
     /// What do you know of these, which others have in doubt?
     Resolve {
@@ -418,6 +434,8 @@ pub enum Message {
         number: ViewNumber,
         /// The writes and the stamps a block at this member.
         writes: Vec<(WriteId, u8)>,
+        /// As in [`Message::Fence`].
+        run: u64,
     },
     /// One fate a write, in order.
     Resolved {
@@ -425,6 +443,8 @@ pub enum Message {
         /// The view being made.
         number: ViewNumber,
         fates: Vec<(WriteId, Fate)>,
+        /// As in [`Message::Fenced`].
+        run: u64,
     },
     /// The view begins: apply these decisions and serve under it.
     Activate {
@@ -434,11 +454,15 @@ pub enum Message {
         /// Slots whose blocks of before are lost, where the directory knows: what such a member has no stamp of is not zeros
         /// but lost, until it is written.
         bare: Option<Slots>,
+        /// As in [`Message::Fence`].
+        run: u64,
     },
     /// Done, durably.
     Activated {
         group: GroupId,
         number: ViewNumber,
+        /// As in [`Message::Fenced`].
+        run: u64,
     },
 
     // ---- gateway to directory, and back ----
@@ -575,7 +599,10 @@ impl Message {
             | Message::DropVersions { .. } => Version(OBJECTS),
             Message::CheckFragment { .. } => Version(RESTORED),
             Message::Held { .. } | Message::HeldDone { .. } => Version(20),
-            Message::Renew { .. } | Message::Renewed { .. } => Version::RENEWS,
+            Message::Renew { .. }
+            | Message::Renewed { .. }
+            | Message::Yield { .. }
+            | Message::Yielded { .. } => Version::RENEWS,
             Message::Index { request, .. } => request.since(),
             Message::IndexDone { .. } | Message::GetBricks { .. } | Message::Bricks { .. } => Version(NAMES),
             Message::Admin { request, .. } => request.since(),
@@ -760,12 +787,12 @@ wire_enum!(Message {
     19 => Waiting { operations },
     20 => Heartbeat { brick, sent, known, status; since 5: streams; since 11: speaks; since 20: time },
     21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders; since 20: time },
-    22 => Fence { view, speaks },
-    23 => Fenced { group, number, doubts },
-    24 => Resolve { group, number, writes },
-    25 => Resolved { group, number, fates },
-    26 => Activate { view, commits, aborts; since 20: bare },
-    27 => Activated { group, number },
+    22 => Fence { view, speaks; since 23: run },
+    23 => Fenced { group, number, doubts; since 23: run },
+    24 => Resolve { group, number, writes; since 23: run },
+    25 => Resolved { group, number, fates; since 23: run },
+    26 => Activate { view, commits, aborts; since 20: bare; since 23: run },
+    27 => Activated { group, number; since 23: run },
     28 => Recount { ; since 20: from },
     29 => Recounted { brick, known, groups, families; since 20: time, from, next },
     30 => Elsewhere { of },
@@ -778,6 +805,8 @@ wire_enum!(Message {
     37 => HeldDone { operation, through, gone },
     38 => Renew { brick, sent, run, known },
     39 => Renewed { sent, run, lease_ns },
+    47 => Yield { run },
+    48 => Yielded { brick, run, sent },
     50 => PutFragment { operation, fragment, service; since 20: is_new },
     51 => FragmentPut { operation, outcome, wait },
     52 => GetFragment { operation, fragment, blocks, service },

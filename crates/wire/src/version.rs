@@ -24,14 +24,14 @@ impl Version {
     /// disks are, and whether its run stands, fragments that are given back when their put is called off,
     /// ids of gateways and clients that follow from their certificates, bricks that are
     /// forgotten, and gateways with names; 21 where a brick's process runs; 22 the events that the
-    /// directory remembers, and how fast bricks bring content home; 23 leases that bricks renew between heartbeats, and bricks that
-    /// stand in for members of groups.
+    /// directory remembers, and how fast bricks bring content home; 23 leases that bricks renew between heartbeats and give back when asked,
+    /// and bricks that stand in for members of groups.
     pub const CURRENT: Version = Version(23);
 
     /// From this one on daemons tell the directory what they speak.
     pub const TOLD: Version = Version(11);
 
-    /// From this one on bricks renew their leases between heartbeats.
+    /// From this one on bricks renew their leases between heartbeats, and give them back when asked.
     pub const RENEWS: Version = Version(23);
 
     /// Up to this one views know nothing of stand-ins.

@@ -14,6 +14,8 @@ pub(super) const HEARTBEAT: Duration = Duration::from_millis(400);
 #[derive(Debug)]
 pub(super) struct Lease {
     until: Time,
+    /// When it was given back: what was sent until then brings none any more.
+    given_back: Option<Time>,
     next_heartbeat: Time,
     /// After how long it is renewed; zero where heartbeats are enough, or where none is held.
     renew_every: Duration,
@@ -23,7 +25,13 @@ pub(super) struct Lease {
 impl Lease {
     /// None yet; the first heartbeat is due at `now`.
     pub(super) fn new(now: Time) -> Lease {
-        Lease { until: Time::ZERO, next_heartbeat: now, renew_every: Duration::ZERO, next_renewal: Time::MAX }
+        Lease {
+            until: Time::ZERO,
+            given_back: None,
+            next_heartbeat: now,
+            renew_every: Duration::ZERO,
+            next_renewal: Time::MAX,
+        }
     }
 
     pub(super) fn is_held(&self, now: Time) -> bool {
@@ -41,9 +49,16 @@ impl Lease {
 
     /// The directory answered the heartbeat of `sent`. An answer to a heartbeat of the future is no answer.
     pub(super) fn extend(&mut self, now: Time, sent: Time, lease_ns: u64) {
-        if lease_ns > 0 && sent <= now {
+        let is_given_back = self.given_back.is_some_and(|given_back| sent <= given_back);
+        if lease_ns > 0 && sent <= now && !is_given_back {
             self.until = self.until.max(sent + Duration::from_nanos(lease_ns));
         }
+    }
+
+    /// The directory wants it back. What was asked for before brings none either: its answer may be on its way.
+    pub(super) fn give_back(&mut self, now: Time) {
+        (self.until, self.given_back) = (Time::ZERO, Some(now));
+        self.renew_every(now, Duration::ZERO);
     }
 
     pub(super) fn heartbeat_due(&self) -> Time {

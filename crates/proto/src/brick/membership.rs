@@ -122,9 +122,9 @@ pub(super) struct Membership {
     resolving: BTreeMap<u64, Resolving>,
     serial: u64,
     /// What the directory says of this run, and the heartbeat that it answered with that.
-    standing: (Time, Standing),
+    pub(super) standing: (Time, Standing),
     /// Whether the directory has said that it waits, and not only nothing yet.
-    is_told_to_wait: bool,
+    pub(super) is_told_to_wait: bool,
 }
 
 impl Membership {
@@ -337,14 +337,17 @@ impl Brick {
                 self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, *orders, fx);
             }
             Message::Renewed { sent, run, lease_ns } => self.on_renewed(now, sent, run, lease_ns),
+            Message::Yield { run } => self.on_yield(now, run, fx),
             Message::HeldDone { operation, through, gone } => {
                 self.on_held_done(now, (operation, through), gone, fx);
             }
-            Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
-            Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),
+            Message::Fence { view, speaks, run } => self.on_fence(now, &view, (speaks, run), fx),
+            Message::Resolve { group, number, writes, run } => {
+                self.on_resolve(now, (group, number), (writes, run), fx);
+            }
             Message::Recount { from } => self.on_recount(now, from, fx),
-            Message::Activate { view, commits, aborts, bare } => {
-                self.on_activate(now, (&view, bare), &commits, &aborts, fx)
+            Message::Activate { view, commits, aborts, bare, run } => {
+                self.on_activate(now, (&view, bare, run), &commits, &aborts, fx)
             }
             Message::Bricks { .. } => self.restores.on_directory(now, message),
             Message::IndexDone { operation, result } => {
@@ -436,11 +439,23 @@ impl Brick {
         if run != self.membership.status.run.number {
             return self.counters.count(Counter::AnswerToAnotherRunIgnored);
         }
+        self.vitals.on_renewed(now, sent);
         match lease_ns {
             0 => self.membership.lease.heartbeat_by(now),
             _ if self.membership.counts() => self.membership.lease.extend(now, sent, lease_ns),
             _ => {}
         }
+    }
+
+    fn on_yield(&mut self, now: Time, run: u64, fx: &mut Vec<BrickEffect>) {
+        if run != self.membership.status.run.number {
+            return self.counters.count(Counter::ViewForAnotherProcessIgnored);
+        }
+        if self.groups.rules().gives_lease_back() {
+            self.membership.lease.give_back(now);
+        }
+        let brick = self.membership.id;
+        reply(fx, NodeId::Directory, Message::Yielded { brick, run, sent: now });
     }
 
     /// The directory says whether this run of the brick counts, and in which groups its disks lag.
@@ -560,18 +575,30 @@ impl Brick {
         is_gone
     }
 
-    /// Whether the directory goes by another process of this brick, as far as is known: questions about views are for that one.
-    fn is_for_another_process(&mut self) -> bool {
-        let is_so = !self.membership.counts()
-            && (self.membership.is_told_to_wait || *self.membership.standing() != Standing::Waits);
+    /// Whether a question about views is for another process of this brick. A directory of an earlier release does not say for which it is: then, whether it
+    /// goes by another one, as far as is known.
+    fn is_for_another_process(&mut self, run: u64) -> bool {
+        let is_so = match run {
+            0 => {
+                !self.membership.counts()
+                    && (self.membership.is_told_to_wait || *self.membership.standing() != Standing::Waits)
+            }
+            run => run != self.membership.status.run.number,
+        };
         if is_so {
             self.counters.count(Counter::ViewForAnotherProcessIgnored);
         }
         is_so
     }
 
-    fn on_fence(&mut self, now: Time, view: &GroupView, speaks: bool, fx: &mut Vec<BrickEffect>) {
-        if self.is_of_the_past(view) || self.is_for_another_process() {
+    fn on_fence(
+        &mut self,
+        now: Time,
+        view: &GroupView,
+        (speaks, run): (bool, u64),
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        if self.is_of_the_past(view) || self.is_for_another_process(run) {
             return;
         }
         if !self.has_none_of_another_slot(view) {
@@ -602,11 +629,13 @@ impl Brick {
     fn on_resolve(
         &mut self,
         now: Time,
-        group: GroupId,
-        number: ViewNumber,
-        writes: Vec<(WriteId, u8)>,
+        (group, number): (GroupId, ViewNumber),
+        (writes, run): (Vec<(WriteId, u8)>, u64),
         fx: &mut Vec<BrickEffect>,
     ) {
+        if self.is_for_another_process(run) {
+            return;
+        }
         let valid = writes.iter().all(|(write, width)| write.span.is_valid() && (1..=32).contains(width));
         if !valid || self.groups.promised(group) != number || self.groups.is_doubted(group) {
             return;
@@ -635,7 +664,11 @@ impl Brick {
                 let Resolving { group, number, writes, fates } =
                     self.membership.resolving.remove(&job).expect("just seen");
                 let fates = writes.into_iter().zip(fates.into_iter().flatten()).collect();
-                reply(fx, NodeId::Directory, Message::Resolved { group, number, fates });
+                reply(
+                    fx,
+                    NodeId::Directory,
+                    Message::Resolved { group, number, fates, run: self.membership.status.run.number },
+                );
             }
         }
     }
@@ -643,12 +676,12 @@ impl Brick {
     fn on_activate(
         &mut self,
         now: Time,
-        (view, bare): (&GroupView, Option<Slots>),
+        (view, bare, run): (&GroupView, Option<Slots>, u64),
         commits: &[Decision],
         aborts: &[Decision],
         fx: &mut Vec<BrickEffect>,
     ) {
-        if self.is_of_the_past(view) || self.is_for_another_process() {
+        if self.is_of_the_past(view) || self.is_for_another_process(run) {
             return;
         }
         let began = self.groups.active(view.group).is_some_and(|active| active.number >= view.number);
@@ -764,6 +797,7 @@ impl Brick {
     fn on_noted(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
         let note = self.membership.notes.remove(&token).expect("a note is answered once");
         let told = self.membership.telling.remove(&token);
+        let run = self.membership.status.run.number;
         if let Some((group, number)) = told.filter(|_| durable) {
             self.groups.on_noted(group, number);
         }
@@ -783,10 +817,10 @@ impl Brick {
             }
             Note::Scrubbed | Note::Disks(_) | Note::Newest | Note::Time if !durable => {}
             Note::Fence { group, number, doubts } => {
-                reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
+                reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts, run });
             }
             Note::Activate { group, number } => {
-                reply(fx, NodeId::Directory, Message::Activated { group, number })
+                reply(fx, NodeId::Directory, Message::Activated { group, number, run })
             }
             Note::Learned { .. } | Note::Family { .. } => self.learned(token),
             Note::Dropped { group } => self.maintenance.on_dropped(group),

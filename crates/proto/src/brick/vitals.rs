@@ -144,6 +144,11 @@ impl Vitals {
         }
     }
 
+    /// The directory answers a renewal.
+    pub(super) fn on_renewed(&mut self, now: Time, sent: Time) {
+        self.round_trips.note(now.since(sent));
+    }
+
     /// The directory answers a heartbeat.
     pub(super) fn on_heartbeat_done(&mut self, now: Time, sent: Time, is_slow: bool) {
         self.round_trips.note(now.since(sent));

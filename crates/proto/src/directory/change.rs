@@ -213,16 +213,17 @@ impl Change {
         wait
     }
 
-    /// What to send to members that have not answered.
-    pub(super) fn questions(&self) -> Vec<(NodeId, Message)> {
+    /// What to send to members that have not answered: to the process of each that counts.
+    pub(super) fn questions(&self, run: impl Fn(BrickId) -> u64) -> Vec<(NodeId, Message)> {
         let waiting = self.next.writing_bricks().filter(|(slot, _)| !self.answered.has(*slot));
-        waiting.filter_map(|(slot, brick)| Some((NodeId::Brick(brick), self.question(slot)?))).collect()
+        let question = |(slot, brick)| Some((NodeId::Brick(brick), self.question(slot, run(brick))?));
+        waiting.filter_map(question).collect()
     }
 
-    fn question(&self, slot: u8) -> Option<Message> {
+    fn question(&self, slot: u8, run: u64) -> Option<Message> {
         let (group, number, view) = (self.next.group, self.next.number, self.next.clone());
         match self.step {
-            Step::Fencing => Some(Message::Fence { view, speaks: self.voters.has(slot) }),
+            Step::Fencing => Some(Message::Fence { view, speaks: self.voters.has(slot), run }),
             Step::Resolving => {
                 let writes = self.asked.get(&slot)?;
                 let width = |write: &WriteId| width_at(&self.geometry, write.span.lba, slot);
@@ -230,11 +231,12 @@ impl Change {
                     group,
                     number,
                     writes: writes.iter().map(|w| (*w, width(w))).collect(),
+                    run,
                 })
             }
             Step::Activating => {
                 let (commits, aborts, bare) = (self.commits.clone(), self.aborts.clone(), self.bare);
-                Some(Message::Activate { view, commits, aborts, bare })
+                Some(Message::Activate { view, commits, aborts, bare, run })
             }
             Step::Storing | Step::Held | Step::Confirming | Step::AskingRecords | Step::Finishing => None,
         }
@@ -258,6 +260,14 @@ impl Change {
         let slot = self.next.slot_of(from)?;
         let fits = number == self.next.number && self.step == step && self.next.writers().has(slot);
         (fits && !self.answered.has(slot)).then_some(slot)
+    }
+
+    /// The brick's answer to a question that it can be asked again: for a promise, and to begin the `first` view of a group.
+    pub(super) fn forget_answer(&mut self, of: BrickId, is_first: bool) {
+        let is_asked = self.step == Step::Fencing || is_first && self.step == Step::Activating;
+        if let Some(slot) = self.next.slot_of(of).filter(|_| is_asked) {
+            self.answered = self.answered.without(slot);
+        }
     }
 
     fn answered_by(&mut self, slot: u8) -> bool {
@@ -536,7 +546,7 @@ mod tests {
         let (mut change, part) = change(2);
         let record = record_of(&change, &part);
         assert_eq!(change.step, Step::Resolving);
-        let asked = |change: &Change| match change.question(0) {
+        let asked = |change: &Change| match change.question(0, 0) {
             Some(Message::Resolve { writes, .. }) => writes,
             other => panic!("{other:?}"),
         };

@@ -306,6 +306,11 @@ impl Cluster {
         self.records.bricks.get(&brick).is_some_and(|record| !record.evicted)
     }
 
+    /// The number of the brick's process that counts; zero if it has told none.
+    pub(super) fn run_of(&self, brick: BrickId) -> u64 {
+        self.records.runs.get(&brick).map_or(0, |record| record.number)
+    }
+
     /// Whether the brick may get groups at all.
     pub(super) fn takes_groups(&self, brick: BrickId) -> bool {
         self.takes_part(brick) && !self.is_slow(brick)

@@ -98,7 +98,7 @@ pub(super) fn on_renewal(
     let has_lost =
         cluster.lags(from) || cluster.records.bricks.get(&from).is_none_or(|record| !record.lost.is_empty());
     let trusts = !has_lost && !has_left_since(cluster, from, known) && stays(cluster, changes, now, from);
-    let lease_ns = cluster.leases.on_renewal((now, sent), from, trusts);
+    let lease_ns = cluster.leases.on_renewal((now, sent), (from, run), trusts);
     send(fx, NodeId::Brick(from), Message::Renewed { sent, run, lease_ns });
 }
 

@@ -12,6 +12,9 @@
 //! That proves nothing (a live brick may have ended its connection, or something between the two), and so takes nothing from a brick before its lease
 //! has ended: until then it has the time to call again.
 //!
+//! A brick that is heard and is to leave (as it is slow, evicted or broken) is asked to give back what is left of its lease ([`wire::Message::Yield`]), and leaves as soon as
+//! it says that it has none. Its word counts for the leases that were granted for what it had sent until then. If it says nothing the lease ends by itself.
+//!
 //! Both adapt to what is measured: a lease is as long as the brick has lately been irregularly heard (the mean
 //! distance and eight times its mean deviation, after Jacobson's estimator for retransmission, SIGCOMM '88), within
 //! the configured length and the longest one. So a brick on a bad link is not left out for its link, and one on a
@@ -51,6 +54,10 @@ pub(super) struct Lease {
     deaf_then: Duration,
     /// The latest time until which it may believe.
     until: Time,
+    /// The process that was granted a lease last, and the latest thing that it sent for which it was granted one.
+    granted: (u64, Time),
+    /// Whether it was asked to give back what it has.
+    is_asked: bool,
     /// What it said last.
     pub(super) status: BrickStatus,
     /// The version of the map that it knows.
@@ -155,6 +162,8 @@ impl Leases {
             sent,
             deaf_then: deaf,
             until: grace,
+            granted: (0, Time::ZERO),
+            is_asked: false,
             status: BrickStatus::default(),
             known: 0,
             is_granted: false,
@@ -181,26 +190,58 @@ impl Leases {
         grant: bool,
     ) {
         let lease = self.hear((now, sent), brick);
+        let run = status.run.number;
         (lease.status, lease.is_granted) = (status, grant);
         lease.renews = speaks >= Version::RENEWS;
         if grant {
-            self.grant(now, brick);
+            self.grant((now, sent), (brick, run));
         }
     }
 
     /// A brick asked for more of its lease, which it has had since its last heartbeat: how long it is, if it may `trust` its views.
-    pub(super) fn on_renewal(&mut self, (now, sent): (Time, Time), brick: BrickId, trusts: bool) -> u64 {
+    pub(super) fn on_renewal(
+        &mut self,
+        (now, sent): (Time, Time),
+        (brick, run): (BrickId, u64),
+        trusts: bool,
+    ) -> u64 {
         self.hear((now, sent), brick);
-        if trusts { self.grant(now, brick) } else { 0 }
+        if trusts { self.grant((now, sent), (brick, run)) } else { 0 }
     }
 
-    fn grant(&mut self, now: Time, brick: BrickId) -> u64 {
+    fn grant(&mut self, (now, sent): (Time, Time), (brick, run): (BrickId, u64)) -> u64 {
         let length_ns = self.length_ns(brick);
         let until = now + self.with_drift(length_ns);
         if let Some(lease) = self.bricks.get_mut(&brick) {
             lease.until = lease.until.max(until);
+            let before = if lease.granted.0 == run { lease.granted.1 } else { sent };
+            (lease.granted, lease.is_asked) = ((run, sent.max(before)), false);
         }
         length_ns
+    }
+
+    /// The brick is to leave, and gets no more than it has: the process that is to be asked to give that back, if it was not asked yet. What a directory before this
+    /// one granted nobody gives back: it is not known what that was.
+    pub(super) fn take_back(&mut self, now: Time, brick: BrickId) -> Option<u64> {
+        if self.has_ended(now, brick) || now <= self.grace {
+            return None;
+        }
+        let is_asked = |lease: &&mut Lease| lease.renews && !lease.is_down && !lease.is_asked;
+        let lease = self.bricks.get_mut(&brick).filter(is_asked)?;
+        (lease.is_granted, lease.is_asked) = (false, true);
+        Some(lease.granted.0)
+    }
+
+    /// A process of the brick has no lease any more that was granted for what it sent until `sent`. Whether it had one, and has none now.
+    pub(super) fn on_yielded(&mut self, now: Time, brick: BrickId, (run, sent): (u64, Time)) -> bool {
+        let has_all = |lease: &&mut Lease| lease.granted.0 == run && lease.granted.1 <= sent;
+        let Some(lease) = self.bricks.get_mut(&brick).filter(has_all).filter(|lease| lease.until >= now)
+        else {
+            return false;
+        };
+        // It renews only once it was granted another one.
+        (lease.until, lease.is_granted) = (Time::ZERO, false);
+        true
     }
 
     /// The connection to the brick has ended.
@@ -361,7 +402,7 @@ mod tests {
         let mut leases = Leases::new(&CONFIG, Time::ZERO, true);
         heartbeat(&mut leases, until_ms % 100, Version::CURRENT, true);
         for at in (until_ms % 100..=until_ms).step_by(100).skip(1) {
-            assert_eq!(leases.on_renewal((ms(at), Time::ZERO), BRICK, true), CONFIG.lease_ns);
+            assert_eq!(leases.on_renewal((ms(at), Time::ZERO), (BRICK, 0), true), CONFIG.lease_ns);
         }
         leases
     }
@@ -398,7 +439,7 @@ mod tests {
     fn a_connection_that_has_ended_is_forgotten_with_the_next_word() {
         let mut leases = heard_until(9000);
         leases.on_down(ms(9001), BRICK);
-        leases.on_renewal((ms(9100), Time::ZERO), BRICK, true);
+        leases.on_renewal((ms(9100), Time::ZERO), (BRICK, 0), true);
         assert!(leases.is_alive(ms(9100), BRICK) && !is_dead(&leases, ms(9500)));
     }
 
@@ -410,11 +451,11 @@ mod tests {
         assert!(leases.has_ended(ms(11_400), BRICK), "its lease was no longer for that");
         assert_eq!(leases.next_end(ms(11_400)), Some(ms(11_500)));
         assert!(is_dead(&leases, ms(11_500)));
-        leases.on_renewal((ms(12_000), Time::ZERO), BRICK, true);
+        leases.on_renewal((ms(12_000), Time::ZERO), (BRICK, 0), true);
         assert!(leases.length_ns(BRICK) > CONFIG.lease_ns, "it was silent for a second");
         let mut leases = heard_until(9000);
         leases.forgive(Duration::from_millis(1900));
-        leases.on_renewal((ms(11_000), Time::ZERO), BRICK, true);
+        leases.on_renewal((ms(11_000), Time::ZERO), (BRICK, 0), true);
         assert_eq!(leases.length_ns(BRICK), CONFIG.lease_ns, "that was not irregular");
     }
 
@@ -439,7 +480,7 @@ mod tests {
     fn a_process_that_began_anew_is_no_irregular_brick() {
         let mut leases = heard_until(9000);
         leases.on_down(ms(9010), BRICK);
-        leases.on_renewal((ms(10_500), Time::ZERO), BRICK, true);
+        leases.on_renewal((ms(10_500), Time::ZERO), (BRICK, 0), true);
         assert_eq!(leases.length_ns(BRICK), CONFIG.lease_ns);
     }
 
@@ -479,11 +520,56 @@ mod tests {
     #[test]
     fn a_brick_that_is_not_wanted_stays_until_its_lease_has_ended() {
         let mut leases = heard_until(9000);
-        assert_eq!(leases.on_renewal((ms(9100), Time::ZERO), BRICK, false), 0);
+        assert_eq!(leases.on_renewal((ms(9100), Time::ZERO), (BRICK, 0), false), 0);
         let dead = |leases: &Leases, now| leases.dead(now, core::iter::once(BRICK), |_| true);
         assert!(dead(&leases, ms(9303)).is_empty() && !dead(&leases, ms(9304)).is_empty());
         heartbeat(&mut leases, 9310, Version::CURRENT, false);
         assert!(!dead(&leases, ms(9310)).is_empty());
+    }
+
+    #[test]
+    fn a_lease_that_is_given_back_is_over_unless_another_one_was_granted_since() {
+        let beat = |leases: &mut Leases, (at, sent): (u64, u64), run| {
+            let status = BrickStatus {
+                run: wire::Run { number: run, ..wire::Run::default() },
+                ..BrickStatus::default()
+            };
+            leases.on_heartbeat((ms(at), ms(sent)), (BRICK, Version::CURRENT), status, true);
+        };
+        let mut leases = Leases::new(&CONFIG, Time::ZERO, true);
+        beat(&mut leases, (4000, 10), 7);
+        assert_eq!(
+            leases.take_back(ms(4001), BRICK),
+            None,
+            "a directory before this one may have granted more"
+        );
+        beat(&mut leases, (9000, 5000), 7);
+        // Heartbeats may overtake each other.
+        beat(&mut leases, (9001, 4900), 7);
+        assert_eq!(leases.take_back(ms(9010), BRICK), Some(7));
+        assert_eq!(leases.take_back(ms(9020), BRICK), None, "it is asked once");
+        assert!(!leases.get(BRICK).expect("heard").is_granted);
+        assert!(!leases.on_yielded(ms(9020), BRICK, (6, ms(5010))), "another process");
+        assert!(!leases.on_yielded(ms(9020), BRICK, (7, ms(4999))), "it has had more since");
+        assert!(!leases.has_ended(ms(9020), BRICK));
+        assert!(leases.on_yielded(ms(9020), BRICK, (7, ms(5010))) && leases.has_ended(ms(9020), BRICK));
+        assert_eq!(leases.take_back(ms(9030), BRICK), None, "there is nothing to give back");
+        // It has one again, and an old word takes nothing from it.
+        beat(&mut leases, (9400, 5400), 7);
+        assert!(!leases.on_yielded(ms(9020), BRICK, (7, ms(5010))) && !leases.has_ended(ms(9410), BRICK));
+        assert_eq!(leases.take_back(ms(9410), BRICK), Some(7));
+        // The next process counts its time anew.
+        beat(&mut leases, (9500, 3), 8);
+        assert_eq!(leases.take_back(ms(9510), BRICK), Some(8));
+        assert!(leases.on_yielded(ms(9520), BRICK, (8, ms(4))));
+    }
+
+    #[test]
+    fn a_brick_of_an_earlier_release_is_not_asked() {
+        let mut old = Leases::new(&CONFIG, Time::ZERO, true);
+        heartbeat(&mut old, 9000, Version(22), true);
+        assert_eq!(old.take_back(ms(9010), BRICK), None);
+        assert!(old.get(BRICK).expect("heard").is_granted);
     }
 
     #[test]

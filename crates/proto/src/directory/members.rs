@@ -5,17 +5,17 @@
 //! that `current` grows only by members that took every write of the view before.
 
 use super::cluster::Cluster;
-use super::event::{DirectoryEffect, Put};
+use super::event::{DirectoryEffect, Put, send};
 use super::returns::Returns;
 use super::substitutes::Spares;
 use super::views::{Views, following};
 use crate::counters::Counter;
-use base::{BrickId, GroupId, Time};
+use base::{BrickId, GroupId, NodeId, Time};
 use core::cell::OnceCell;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{BrickStatus, GroupView, Slots};
+use wire::{BrickStatus, GroupView, Message, Slots};
 
 /// In so many groups a brick catches up at a time: 4, so that each of them is soon redundant, and one more with each that it was
 /// done with within [`SOON`], as with groups that have little to catch up on. One that takes longer begins with 4 again.
@@ -82,6 +82,7 @@ impl Members {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         self.note_absences(cluster, now);
+        ask_leases_back(cluster, now, fx);
         self.forget_what_was_left(cluster, fx);
         let mut joins = Joins::default();
         self.leave_out_the_dead(cluster, views, now, &joins.spares, fx);
@@ -741,6 +742,18 @@ fn change_joining(
     cluster.counters.count(counter);
     views.begin_change(cluster, now, next, Vec::new(), fx);
     true
+}
+
+/// Writes wait for who is heard and is to leave: it leaves as soon as it has no lease.
+fn ask_leases_back(cluster: &mut Cluster, now: Time, fx: &mut Vec<DirectoryEffect>) {
+    let has_failed = |brick| cluster.status(brick).is_some_and(|status| status.failed.is_some());
+    let is_to_leave = |brick: &BrickId| !cluster.takes_groups(*brick) || has_failed(*brick);
+    let bricks: Vec<BrickId> = cluster.records.bricks.keys().copied().filter(is_to_leave).collect();
+    for brick in bricks {
+        if let Some(run) = cluster.leases.take_back(now, brick) {
+            send(fx, NodeId::Brick(brick), Message::Yield { run });
+        }
+    }
 }
 
 /// The view that follows on `view` without the writers that go.

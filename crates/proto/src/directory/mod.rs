@@ -347,15 +347,32 @@ impl Directory {
             Message::Heartbeat { brick, sent, known, status, streams, speaks, time } if brick == from => {
                 cluster.time.hear(now, time);
                 let heartbeat = Heartbeat { from, sent, known, status: *status, streams, speaks };
+                let counts = |cluster: &Cluster| {
+                    cluster.records.runs.get(&from).map(|record| (record.number, record.place))
+                };
+                let before = counts(cluster);
                 on_heartbeat(cluster, views, now, heartbeat, fx);
+                if let Some((number, place)) = counts(cluster)
+                    && before.is_none_or(|(of, _)| of != number)
+                {
+                    let is_same_disk = before.is_none_or(|(_, of)| of.ends_with(place));
+                    views.on_new_run(cluster, now, from, is_same_disk);
+                    self.look_by(now);
+                }
             }
             Message::Renew { brick, sent, run, known } if brick == from => {
                 on_renewal(cluster, views, now, (from, run), (sent, known), fx);
             }
-            Message::Fenced { group, number, doubts } => {
+            Message::Yielded { brick, run, sent } if brick == from => self.on_yielded(now, from, (run, sent)),
+            Message::Fenced { run, .. } | Message::Resolved { run, .. } | Message::Activated { run, .. }
+                if run != 0 && run != cluster.run_of(from) =>
+            {
+                cluster.counters.count(Counter::AnswerOfAnotherRunIgnored);
+            }
+            Message::Fenced { group, number, doubts, .. } => {
                 views.advance(cluster, now, group, fx, |change| change.on_fenced(from, number, doubts))
             }
-            Message::Resolved { group, number, fates } => {
+            Message::Resolved { group, number, fates, .. } => {
                 views.advance(cluster, now, group, fx, |change| change.on_resolved(from, number, fates))
             }
             Message::QueryDone { operation, fate: Ok(fate) } => {
@@ -369,7 +386,7 @@ impl Directory {
                 send(fx, NodeId::Brick(from), Message::HeldDone { operation, through, gone });
             }
             Message::Doubtful { writes } => views.settle_doubts(cluster, now, from, &writes, fx),
-            Message::Activated { group, number } => {
+            Message::Activated { group, number, .. } => {
                 views.advance(cluster, now, group, fx, |change| change.on_activated(from, number))
             }
             _ => {}
@@ -443,6 +460,14 @@ impl Directory {
         if late > PAUSE {
             self.desk.cluster.counters.count(Counter::DirectoryWasPaused);
             self.desk.cluster.leases.on_pause(now);
+        }
+    }
+
+    /// Writes wait for this one to leave: the next look at bricks comes at once.
+    fn on_yielded(&mut self, now: Time, brick: BrickId, (run, sent): (u64, Time)) {
+        if self.desk.cluster.leases.on_yielded(now, brick, (run, sent)) {
+            self.desk.cluster.counters.count(Counter::LeaseGivenBack);
+            self.look_by(now);
         }
     }
 

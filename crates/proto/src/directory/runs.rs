@@ -174,8 +174,15 @@ pub(super) fn on_run(
     }
     match cluster.records.runs.get(&brick) {
         Some(record) if record.number == run.number => on_same_run(cluster, now, brick, run, address),
-        Some(record) if run.incarnation > 0 && run.incarnation <= record.incarnation => {
+        Some(record) if run.incarnation > 0 && run.incarnation < record.incarnation => {
             on_ousted(cluster, now, brick, (run, address), fx)
+        }
+        // It was told the same incarnation by a directory whose store another one has replaced since: neither is known to be the later.
+        Some(record) if run.incarnation > 0 && run.incarnation == record.incarnation => {
+            if !record.place.ends_with(run.place) {
+                note_lag(cluster, now, brick, run, fx);
+            }
+            on_new_run(cluster, now, brick, (run, address), fx)
         }
         _ => on_new_run(cluster, now, brick, (run, address), fx),
     }
@@ -290,7 +297,7 @@ fn has_other_disks(known: &[u64], journals: &[JournalReport]) -> bool {
     !known.is_empty() && !known.iter().eq(journals.iter().map(|journal| &journal.disk))
 }
 
-/// A run speaks although a later one counts. What it took beyond what the later one found on its disks, that one lacks.
+/// A run speaks although a later one counts.
 fn on_ousted(
     cluster: &mut Cluster,
     now: Time,
@@ -298,8 +305,9 @@ fn on_ousted(
     (run, address): (&Run, &str),
     fx: &mut Vec<DirectoryEffect>,
 ) -> Verdict {
-    let Some(record) = cluster.records.runs.get_mut(&brick) else { return Verdict::Waits };
-    let by = record.incarnation;
+    let Some(by) = cluster.records.runs.get(&brick).map(|record| record.incarnation) else {
+        return Verdict::Waits;
+    };
     let known = cluster.runs.bricks.entry(brick).or_default();
     if run.ousted_by == by {
         // It has heard that it does not count, so it runs now.
@@ -308,6 +316,14 @@ fn on_ousted(
         }
         known.twice = Some((now, address.to_owned()));
     }
+    note_lag(cluster, now, brick, run, fx);
+    Verdict::Ousted { by }
+}
+
+/// What another run took beyond what the one that counts found on its disks, that one lacks.
+fn note_lag(cluster: &mut Cluster, now: Time, brick: BrickId, run: &Run, fx: &mut Vec<DirectoryEffect>) {
+    let Some(record) = cluster.records.runs.get_mut(&brick) else { return };
+    let known = cluster.runs.bricks.entry(brick).or_default();
     if !record.is_behind && cluster.rules.is_old_disk(record.found_less_than(&run.journals)) {
         record.is_behind = true;
         record.found_old += 1;
@@ -318,7 +334,6 @@ fn on_ousted(
         let put = cluster.records.put_run(brick);
         cluster.put(vec![put], Vec::new(), fx);
     }
-    Verdict::Ousted { by }
 }
 
 /// Stores how far disks are, at intervals.

@@ -6,9 +6,12 @@
 //! return its own measurements must agree in any case: a full disk makes writes wait while it looks for room, and no gateway
 //! can tell that from slowness. It is left out only where every group bears that beside those that are away and survives one
 //! failure more without it: a group does not give its last redundancy for speed. A brick that *stands still* is as good as
-//! dead, and is left out wherever the others can serve without it. It gets no further lease, and a view leaves it out like
-//! an evicted brick when the last has ended ([`super::members`]). What waits for room at a disk is no part of what gateways see; a disk that
+//! dead, and is left out wherever the others can serve without it. It gives its lease back when asked, and a view leaves it out like
+//! an evicted brick when it has none ([`super::members`]). What waits for room at a disk is no part of what gateways see; a disk that
 //! is slow there is known by its own measurements beside those of its peers ([`super::saturated`]).
+//!
+//! *Falling silent.* A brick that is left out as silent returns as soon as it is heard. One that falls silent again and again makes writes wait each time:
+//! from the third time within an hour on it is held for slow when it returns, if its groups can do without it. Who was started again meanwhile did not fall silent.
 //!
 //! *Returning.* What the gateways see ends with the brick's part in writes; so it is judged by what it measures of
 //! itself (its disk, its process, its way to the directory) and by how regular its heartbeats are. Being well must
@@ -25,18 +28,22 @@ use crate::counters::Counter;
 use crate::median::upper_median;
 use base::{BrickId, GatewayId, GroupId, Time};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use wire::{GroupView, Health, Observed, SlowEntry};
 
 /// What a gateway said counts for so long.
 const OBSERVED_FOR: Duration = Duration::from_secs(3);
+/// A gateway that writes much says so within this time: a window in which it looks, and the way.
+const FIRST_WORD: Duration = Duration::from_millis(640);
 /// The most bricks of which one gateway is heard.
 const OBSERVED_MAX: usize = 4096;
-/// A brick that only catches up is slow because of that: so long it may be.
+/// A brick that only catches up is slow because of that: so long it may be, if its link is not the reason.
 const JOINING_PATIENCE: Duration = Duration::from_secs(10);
 /// Time in which a brick is not well counts against its being well so many times: who is not for a tenth of the time
 /// never returns, and a hiccup costs seconds.
 const ILL_TICKS: u32 = 10;
+/// So often within the time of [`GOOD_CONDUCT`] a brick may fall silent, and return at once.
+const SILENCES: usize = 2;
 /// For so long a brick must have stayed before its former slowness is forgotten.
 const GOOD_CONDUCT: Duration = Duration::from_secs(3600);
 /// Within these, in microseconds, a brick is well whatever others measure; beyond, if it is not [`TIMES`] as slow.
@@ -54,12 +61,25 @@ const SILENT: Duration = Duration::from_millis(200);
 pub(super) struct Slow {
     /// What gateways said last, and when.
     observed: BTreeMap<GatewayId, (Time, BTreeMap<BrickId, Observed>)>,
+    /// Since when gateways have said anything of each brick.
+    used: BTreeMap<BrickId, Time>,
     /// Bricks that are held for slow and not left out (yet), since when, and why.
     suspects: BTreeMap<BrickId, Suspect>,
     /// Since when bricks that are left out have been well, as it were: see [`ILL_TICKS`].
     well: BTreeMap<BrickId, Time>,
+    /// Bricks that fell silent lately.
+    silences: BTreeMap<BrickId, Silences>,
     /// Bricks where content waits for room.
     saturated: SaturatedBricks,
+}
+
+/// That a brick was left out as silent, and came back as the same process.
+#[derive(Debug, Default)]
+struct Silences {
+    /// Since when it has been silent, and which process then counted.
+    under_way: Option<(Time, u64)>,
+    /// When it came back lately.
+    ended: VecDeque<Time>,
 }
 
 #[derive(Debug)]
@@ -86,6 +106,9 @@ impl Slow {
         let before = self.observed.remove(&gateway).map(|(_, members)| members).unwrap_or_default();
         let was_slow = |brick| before.get(brick).is_some_and(|member| member.is_slow);
         let is_news = members.iter().any(|(brick, member)| member.is_slow && !was_slow(brick));
+        for brick in members.keys() {
+            self.used.entry(*brick).or_insert(now);
+        }
         self.observed.insert(gateway, (now, members));
         is_news
     }
@@ -100,8 +123,11 @@ impl Slow {
     /// Looks at who is slow, and who is not any more.
     pub(super) fn keep(&mut self, cluster: &mut Cluster, now: Time, fx: &mut Vec<DirectoryEffect>) {
         self.observed.retain(|_, (heard, _)| now.since(*heard) < OBSERVED_FOR);
+        let observed = &self.observed;
+        self.used.retain(|brick, _| observed.values().any(|(_, members)| members.contains_key(brick)));
         self.saturated.keep(cluster, now);
         for brick in cluster.records.bricks.keys().copied().collect::<Vec<_>>() {
+            self.look_at_silence(cluster, now, brick, fx);
             match cluster.is_slow(brick) {
                 true => self.look_at_slow(cluster, now, brick, fx),
                 false => self.look_for_slow(cluster, now, brick, fx),
@@ -113,6 +139,7 @@ impl Slow {
     pub(super) fn forget(&mut self, brick: BrickId) {
         self.suspects.remove(&brick);
         self.well.remove(&brick);
+        self.silences.remove(&brick);
         self.saturated.forget(brick);
     }
 
@@ -138,14 +165,52 @@ impl Slow {
             needed_by: None,
         });
         suspect.verdict = verdict.clone();
-        if is_silent || (catches_up && now.since(suspect.since) < JOINING_PATIENCE) {
+        let lasted = now.since(suspect.since);
+        let is_borne = catches_up && lasted < JOINING_PATIENCE && {
+            let health = cluster.status(brick).map_or_else(Health::default, |status| status.health);
+            self.has_good_link(cluster, brick, &health)
+        };
+        if is_silent || is_borne {
             return;
         }
+        let Some(suspect) = self.suspects.get_mut(&brick) else { return };
         let was_needed = core::mem::replace(&mut suspect.needed_by, needed_by).is_some();
         let Some(group) = needed_by else { return self.leaves(cluster, now, (brick, verdict), fx) };
         if !was_needed {
             cluster.counters.count(Counter::SlowMemberKeptWhereItsGroupsNeedIt);
             cluster.tell(now, vec![News::KeptThoughSlow { brick, why: verdict.why, group }], fx);
+        }
+    }
+
+    /// Whether it is back from a silence for which it was left out.
+    fn look_at_silence(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        brick: BrickId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let (is_heard, run) = (cluster.leases.is_alive(now, brick), cluster.run_of(brick));
+        if !is_heard {
+            if cluster.leases.get(brick).is_some() {
+                self.silences.entry(brick).or_default().under_way.get_or_insert((now, run));
+            }
+            return;
+        }
+        let Some(silences) = self.silences.get_mut(&brick) else { return };
+        silences.ended.retain(|at| now.since(*at) < GOOD_CONDUCT);
+        let was_left_out = cluster.records.groups.index().of_outsider(brick).next().is_some();
+        if silences.under_way.take().is_none_or(|(_, of)| of != run) || !was_left_out {
+            if silences.ended.is_empty() {
+                self.silences.remove(&brick);
+            }
+            return;
+        }
+        silences.ended.push_back(now);
+        let times = silences.ended.len();
+        if times > SILENCES && !cluster.is_slow(brick) && !self.is_needed(cluster, now, brick) {
+            let why = format!("it fell silent {times} times within an hour, and writes waited each time");
+            self.leaves(cluster, now, (brick, Verdict { why, stands_still: false }), fx);
         }
     }
 
@@ -176,15 +241,17 @@ impl Slow {
 
     /// Why the brick is held for slow, if it is: by what gateways see, or by how it brings content home beside its peers.
     fn verdict(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Option<Verdict> {
-        self.seen_by_gateways(cluster, brick).or_else(|| {
+        self.seen_by_gateways(cluster, now, brick).or_else(|| {
             let why = self.saturated.why_slow(now, brick)?;
             Some(Verdict { why, stands_still: false })
         })
     }
 
-    fn seen_by_gateways(&self, cluster: &Cluster, brick: BrickId) -> Option<Verdict> {
+    fn seen_by_gateways(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Option<Verdict> {
         let (slow, all, worst) = self.votes(brick);
         let worst = worst?;
+        // A gateway tells at once of whom it holds for slow, and of the others with its next window: those that use the brick, too, have a say.
+        self.used.get(&brick).filter(|since| now.since(**since) >= FIRST_WORD)?;
         let confirmed =
             cluster.status(brick).is_some_and(|status| !self.writes_well(cluster, brick, &status.health));
         let agreed = confirmed || (slow * 2 > all && !self.is_full_but_well(cluster, brick));
@@ -308,11 +375,16 @@ impl Slow {
             return false;
         };
         let health = &lease.status.health;
-        let of_others = self.median_of_others(cluster, brick, |health| health.round_trip_us);
         lease.is_regular()
             && self.writes_well(cluster, brick, health)
             && health.late_us <= LATE_WELL_US
-            && health.round_trip_us <= ROUND_TRIP_WELL_US.max(of_others.saturating_mul(TIMES))
+            && self.has_good_link(cluster, brick, health)
+    }
+
+    /// Whether its way to the directory is about as short as others'.
+    fn has_good_link(&self, cluster: &Cluster, brick: BrickId, health: &Health) -> bool {
+        let of_others = self.median_of_others(cluster, brick, |health| health.round_trip_us);
+        health.round_trip_us <= ROUND_TRIP_WELL_US.max(of_others.saturating_mul(TIMES))
     }
 
     /// Whether its disk writes about as fast as others'.

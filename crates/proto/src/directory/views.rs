@@ -339,7 +339,10 @@ impl Views {
     fn ask(&mut self, cluster: &mut Cluster, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(change) = self.changes.get_mut(&group) else { return };
         change.due = now + cluster.rules.repeats_after(ASK_AGAIN, change.next_wait());
-        change.questions().into_iter().for_each(|(to, message)| send(fx, to, message));
+        change
+            .questions(|brick| cluster.run_of(brick))
+            .into_iter()
+            .for_each(|(to, message)| send(fx, to, message));
         self.ask_for_records(cluster, now, group, fx);
     }
 
@@ -434,6 +437,18 @@ impl Views {
         let due: Vec<GroupId> =
             self.changes.iter().filter(|(_, change)| change.due <= now).map(|(group, _)| *group).collect();
         due.into_iter().for_each(|group| self.ask(cluster, now, group, fx));
+    }
+
+    /// Another process of the brick counts now: nobody has asked it yet. Where its disk is not the same, it may not know what the one before promised.
+    pub(super) fn on_new_run(&mut self, cluster: &Cluster, now: Time, brick: BrickId, is_same_disk: bool) {
+        for (group, change) in &mut self.changes {
+            if !is_same_disk {
+                change.forget_answer(brick, cluster.active(*group).is_none());
+            }
+            if change.waits_for().contains(&brick) {
+                change.due = now;
+            }
+        }
     }
 
     /// A member answered; when that completes a step, the next one begins.

@@ -65,7 +65,8 @@ mod tests {
     fn asks(times_ms: impl Iterator<Item = u64>) -> Result<(), Violation> {
         let mut repeats = Repeats::default();
         let mut ask = |ms: u64| {
-            let question = Message::Resolve { group: GroupId(1), number: ViewNumber(2), writes: Vec::new() };
+            let question =
+                Message::Resolve { group: GroupId(1), number: ViewNumber(2), writes: Vec::new(), run: 0 };
             repeats.watch(Time::ZERO + Duration::from_millis(ms), NodeId::Brick(BrickId(3)), &question)
         };
         times_ms.into_iter().try_for_each(&mut ask)

@@ -64,7 +64,7 @@ impl StandIns {
                 }
             }
             (settler, NodeId::Brick(brick), Message::Query { operation, write, .. })
-                if self.writes.get(&write.stamp).is_some_and(|asked| asked.holders.contains_key(&brick)) =>
+                if self.writes.contains_key(&write.stamp) =>
             {
                 self.questions.insert((settler, brick, *operation), write.stamp);
             }
@@ -73,10 +73,12 @@ impl StandIns {
                 self.on_answer((asker, brick, *operation), has_it);
             }
             (NodeId::Brick(brick), asker, Message::QueryDone { operation, fate }) => {
-                self.on_answer(
-                    (asker, brick, *operation),
-                    matches!(fate, Ok(Fate::Prepared | Fate::Committed)),
-                );
+                let question = (asker, brick, *operation);
+                // It was decided before, maybe in a view in which nobody stood in.
+                if let (Ok(Fate::Committed), Some(stamp)) = (fate, self.questions.get(&question)) {
+                    self.writes.remove(stamp);
+                }
+                self.on_answer(question, matches!(fate, Ok(Fate::Prepared)));
             }
             (NodeId::Gateway(_), _, Message::Decide { commits, aborts }) => {
                 for abort in aborts {
@@ -100,8 +102,9 @@ impl StandIns {
 
     fn on_answer(&mut self, question: (NodeId, BrickId, u64), has_it: bool) {
         let Some(stamp) = self.questions.remove(&question).filter(|_| has_it) else { return };
-        if let Some(asked) = self.writes.get_mut(&stamp) {
-            asked.holders.insert(question.1, true);
+        if let Some(holds) = self.writes.get_mut(&stamp).and_then(|asked| asked.holders.get_mut(&question.1))
+        {
+            *holds = true;
         }
     }
 
@@ -156,7 +159,7 @@ mod tests {
     ) -> Result<u64, Violation> {
         let mut judge = StandIns::default();
         let directory = NodeId::Directory;
-        let fence = |number| Message::Fence { view: view(number), speaks: true };
+        let fence = |number| Message::Fence { view: view(number), speaks: true, run: 0 };
         judge.watch(directory, NodeId::Brick(STAND_IN), &fence(1))?;
         for brick in asks.iter().copied() {
             judge.watch(GATEWAY, NodeId::Brick(brick), &prepare(u64::from(brick.0), Stamp(5)))?;
@@ -172,6 +175,26 @@ mod tests {
         let decide = Message::Decide { commits: vec![commit], aborts: Vec::new() };
         judge.watch(GATEWAY, NodeId::Brick(BrickId(1)), &decide)?;
         Ok(judge.judged())
+    }
+
+    /// Torture seed 6: a gateway that had been away for long asks again in a later view what became of its write.
+    #[test]
+    fn what_was_decided_before_may_be_decided_again() {
+        let member = NodeId::Brick(BrickId(1));
+        for (fate, is_found) in [(Fate::Committed, false), (Fate::Prepared, true)] {
+            let mut judge = StandIns::default();
+            let fence = Message::Fence { view: view(1), speaks: true, run: 0 };
+            judge.watch(NodeId::Directory, NodeId::Brick(STAND_IN), &fence).expect("nothing is decided");
+            judge.watch(GATEWAY, NodeId::Brick(STAND_IN), &prepare(4, Stamp(5))).expect("nothing is decided");
+            let Message::Prepare { view, write, .. } = prepare(4, Stamp(5)) else { unreachable!() };
+            let query = Message::Query { operation: 9, view, write, width: 1, only_looks: false };
+            judge.watch(GATEWAY, member, &query).expect("nothing is decided");
+            let done = Message::QueryDone { operation: 9, fate: Ok(fate) };
+            judge.watch(member, GATEWAY, &done).expect("nothing is decided");
+            let commit = Decision { volume: VolumeId(1), lba: 0, stamp: Stamp(5) };
+            let decide = Message::Decide { commits: vec![commit], aborts: Vec::new() };
+            assert_eq!(judge.watch(GATEWAY, member, &decide).is_err(), is_found, "{fate:?}");
+        }
     }
 
     #[test]

@@ -70,3 +70,27 @@ fn an_answer_without_a_lease_has_it_send_a_heartbeat_at_once_and_a_heartbeat_wit
     bench.take(fx);
     assert!(said(&mut bench, ms(900)).iter().all(|(_, what)| *what == "beats"));
 }
+
+#[test]
+fn a_lease_that_was_given_back_is_not_revived_by_an_answer_that_was_on_its_way() {
+    let mut bench = leased();
+    let asked = |bench: &mut Bench, at, run| {
+        let mut fx = Vec::new();
+        let packet = Message::Yield { run }.into();
+        bench.brick.step(at, BrickEvent::Packet { from: NodeId::Directory, packet }, &mut fx);
+        bench.take(fx);
+    };
+    asked(&mut bench, ms(120), 5);
+    assert!(bench.brick.is_leased(ms(121)) && bench.sent.is_empty(), "that was said to another process");
+    asked(&mut bench, ms(120), 0);
+    assert!(!bench.brick.is_leased(ms(121)));
+    let given_back = |message: &Message| matches!(message, Message::Yielded { sent, .. } if *sent == ms(120));
+    assert!(bench.sent.drain(..).any(|message| given_back(&message)));
+    for sent in [ms(100), ms(120)] {
+        renewed(&mut bench, (sent, ms(150)), 0, LEASE_NS);
+        assert!(!bench.brick.is_leased(ms(151)), "{sent:?}");
+    }
+    assert!(said(&mut bench, ms(399)).is_empty(), "there is nothing to renew");
+    renewed(&mut bench, (ms(400), ms(401)), 0, LEASE_NS);
+    assert!(bench.brick.is_leased(ms(402)), "it was granted another one");
+}

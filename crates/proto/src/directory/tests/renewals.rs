@@ -116,7 +116,7 @@ fn no_lease_is_renewed_of_a_brick_that_is_to_go_or_has_lost_something() {
 #[test]
 fn a_brick_that_is_held_for_slow_and_one_whose_id_another_process_wants_are_not_answered() {
     let mut slow = stage();
-    slow.observe(500, &[(GatewayId(1), &[MINE])]);
+    slow.observe(1000, &[(GatewayId(1), &[MINE])]);
     assert!(slow.directory.desk.cluster.is_slow(MINE) && slow.view().is_writer(MINE));
     let newest = slow.newest();
     assert_eq!(slow.renew(RUN, newest), None);

@@ -322,6 +322,54 @@ fn of_two_processes_with_one_id_the_later_counts_and_has_all_compared() {
     assert!(alarms.iter().any(|why| why.contains("brick-1 runs twice: at b:2 and at")), "{alarms:?}");
 }
 
+#[test]
+fn a_question_about_views_names_the_process_that_counts_and_goes_to_the_next_one_as_soon_as_that_does() {
+    let mut stage = stage();
+    stage.mute.push(MINE);
+    stage.send(1, snapshot("s", 5));
+    // By then it is asked once a second.
+    stage.run(3900);
+    let asked = |stage: &Stage| {
+        stage.sent.iter().rev().find_map(|(brick, message)| match message {
+            Message::Fence { run, .. } if *brick == MINE => Some(*run),
+            _ => None,
+        })
+    };
+    assert_eq!(asked(&stage), Some(7));
+    stage.runs(run(8, 900, 900));
+    stage.run(500);
+    assert_eq!(asked(&stage), Some(8));
+    // What the process before says late is not its word.
+    let view = stage.view();
+    let late = |run| Message::Fenced {
+        group: view.group,
+        number: base::ViewNumber(view.number.0 + 1),
+        doubts: Vec::new(),
+        run,
+    };
+    stage.sent.clear();
+    for (run, counts) in [(7, false), (8, true)] {
+        stage.event(DirectoryEvent::Packet { from: NodeId::Brick(MINE), packet: late(run).into() });
+        let next = stage.sent.iter().any(|(_, message)| matches!(message, Message::Activate { .. }));
+        assert_eq!(next, counts, "{run}");
+    }
+}
+
+/// Found by torture seed 2650047: no process of the brick counted any more.
+#[test]
+fn a_process_that_another_store_gave_the_same_incarnation_is_not_ousted() {
+    for place in [HERE, ELSEWHERE] {
+        let mut stage = stage();
+        stage.runs(Run { incarnation: 1, place, ..run(8, 900, 900) });
+        stage.run(200);
+        let counts =
+            |stage: &Stage| matches!(stage.standing(8), Some((_, Standing::Stands { incarnation: 2, .. })));
+        assert_eq!(counts(&stage), place == HERE, "{:?}", stage.standings);
+        stage.run(5000);
+        assert!(counts(&stage), "{:?}", stage.standings);
+    }
+}
+
 /// What a killed process sent arrives after the process that follows it has begun to count.
 #[test]
 fn a_late_word_of_a_process_that_ended_is_no_second_process() {

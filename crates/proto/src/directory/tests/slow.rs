@@ -78,6 +78,116 @@ fn a_slow_member_gets_no_further_lease_and_is_left_out_when_the_last_has_ended()
 }
 
 #[test]
+fn who_is_to_leave_and_gives_its_lease_back_is_left_out_at_once() {
+    type Ends = fn(&mut Stage, BrickId);
+    let ends: [(&str, Ends); 3] = [
+        ("slow", |stage, brick| stage.observe(1000, &[(FIRST, &[brick])])),
+        ("evicted", |stage, brick| {
+            stage.ask(AdminRequest::EvictBrick { brick }).expect("one may go");
+            stage.run(500);
+        }),
+        ("broken", |stage, brick| {
+            stage.bricks.get_mut(&brick).expect("alive").failed = Some("input/output error".to_owned());
+            stage.run(500);
+        }),
+    ];
+    for (how, end) in ends {
+        for gives_back in [false, true] {
+            let mut stage = Stage::new(3);
+            stage.volume("raid1x3", 1);
+            stage.run(5000);
+            stage.gives_leases_back = gives_back;
+            let brick = brick_at(&stage.view(), 1);
+            end(&mut stage, brick);
+            assert_eq!(!stage.view().is_writer(brick), gives_back, "{how}");
+            assert_eq!(
+                stage.directory.counters().get(Counter::LeaseGivenBack),
+                u64::from(gives_back),
+                "{how}"
+            );
+        }
+    }
+}
+
+#[test]
+fn who_falls_silent_again_and_again_is_kept_out_for_longer_each_time_unless_its_groups_need_it() {
+    for (layout, bricks, is_borne) in [("raid1x3", 3, true), ("raid1x2", 2, false)] {
+        let mut stage = Stage::new(bricks);
+        stage.volume(layout, 1);
+        stage.run(5000);
+        let brick = brick_at(&stage.view(), 1);
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let status = stage.bricks.remove(&brick).expect("it is there");
+            stage.run(5000);
+            assert!(!stage.view().is_writer(brick), "{layout}");
+            stage.bricks.insert(brick, status);
+            let mut out_s = 0;
+            while !stage.view().is_writer(brick) {
+                stage.run(1000);
+                out_s += 1;
+            }
+            held.push(out_s);
+            stage.catch_up(brick);
+            stage.run(500);
+        }
+        let wanted = if is_borne { [1..2, 1..2, 10..13, 20..23] } else { [1..2, 1..2, 1..2, 1..2] };
+        assert!(wanted.iter().zip(&held).all(|(wanted, held)| wanted.contains(held)), "{layout}: {held:?}");
+        assert_eq!(stage.leavings(), if is_borne { 2 } else { 0 }, "{layout}");
+    }
+}
+
+/// A round trip of a second: it was left out as silent, is heard again, and writes wait for it where it catches up.
+#[test]
+fn who_only_catches_up_is_borne_with_for_a_while_unless_its_link_is_slow() {
+    for (round_trip_us, stays) in [(200, true), (1_000_000, false)] {
+        let mut stage = Stage::new(3);
+        stage.volume("raid1x3", 1);
+        let brick = brick_at(&stage.view(), 1);
+        let status = stage.bricks.remove(&brick).expect("it is there");
+        stage.run(5000);
+        stage.bricks.insert(brick, status);
+        stage.health(brick, Health { round_trip_us, ..WELL });
+        stage.run(500);
+        assert!(stage.view().is_catching_up(brick));
+        stage.gives_leases_back = true;
+        stage.observe(2000, &[(FIRST, &[brick])]);
+        assert_eq!(stage.view().is_writer(brick), stays, "{round_trip_us}");
+    }
+}
+
+/// Its groups need it again before it has left: it has a lease again.
+#[test]
+fn who_gave_its_lease_back_and_is_needed_again_is_granted_another_one() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    stage.run(5000);
+    (stage.gives_leases_back, stage.mutes_activation) = (true, true);
+    let (brick, other) = (brick_at(&stage.view(), 1), brick_at(&stage.view(), 2));
+    stage.mute = vec![other];
+    stage.observe(1000, &[(FIRST, &[brick])]);
+    assert_eq!(stage.standings[&(brick, 0)].0, 0, "it has none");
+    stage.bricks.remove(&other);
+    stage.run(3000);
+    assert!(stage.view().is_writer(brick) && stage.standings[&(brick, 0)].0 > 0, "{:?}", stage.view());
+}
+
+/// The one that is slow for one gateway only has just come into use: the other gateway has not told of it yet.
+#[test]
+fn the_first_word_of_one_gateway_waits_for_those_of_the_others() {
+    for others_say_more in [false, true] {
+        let mut stage = Stage::new(3);
+        stage.volume("raid1x3", 1);
+        let brick = brick_at(&stage.view(), 1);
+        stage.observe(500, &[(FIRST, &[brick])]);
+        assert_eq!(stage.leavings(), 0);
+        let both: [(GatewayId, &[BrickId]); 2] = [(FIRST, &[brick]), (SECOND, &[])];
+        stage.observe(1000, if others_say_more { &both } else { &both[..1] });
+        assert_eq!(stage.leavings(), u64::from(!others_say_more));
+    }
+}
+
+#[test]
 fn it_returns_once_it_has_been_well_for_long_and_the_wait_doubles_with_each_relapse() {
     let (mut stage, brick) = Stage::with_one_out();
     stage.run(60_000);
