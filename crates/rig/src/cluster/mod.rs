@@ -2,11 +2,12 @@
 //! that operators use (init, join, start), disks as files. All of it ends when the value is dropped.
 //!
 //! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process), `disks`, `home` (logs and
-//! pids), `metrics`, `network` (namespaces between which packets may be dropped).
+//! pids), `metrics`, `network` (namespaces between which packets may be dropped), `late_link` (or held back).
 
 mod daemon;
 mod disks;
 mod home;
+mod late_link;
 mod metrics;
 mod network;
 mod ports;
@@ -14,7 +15,7 @@ mod ports;
 pub use daemon::{Daemon, Wrapper, set_behind};
 pub use home::{GRACE, end_on_signal, stop};
 pub use metrics::{Metrics, Page, page, told};
-pub use network::Network;
+pub use network::{Link, Network};
 pub use ports::free_port;
 
 use crate::nbd::Nbd;
@@ -90,6 +91,8 @@ pub struct Spec {
     pub metrics: bool,
     /// Whether each daemon has a network namespace of its own. Then they speak TLS, and NBD is on unix sockets.
     pub namespaces: bool,
+    /// The brick, counted from 1, whose packets can be late ([`Network::set_late`]); wants namespaces.
+    pub late_link: Option<usize>,
     /// Whether the processes go on when this one ends ([`Cluster::leave_running`]); wants a folder.
     pub outlives: bool,
 }
@@ -127,6 +130,7 @@ impl Default for Spec {
             emulation: Emulation::None,
             metrics: false,
             namespaces: false,
+            late_link: None,
             outlives: false,
         }
     }
@@ -183,7 +187,7 @@ impl Cluster {
             None => None,
         };
         let mut network = if spec.namespaces { Some(Network::new(&dir)?) } else { None };
-        let (host, wrapper) = place(&mut network, "directory")?;
+        let (host, wrapper) = place(&mut network, "directory", Link::Prompt)?;
         let (directory_port, join_port) = (free_port()?, free_port()?);
         init_cluster(binary, &dir, spec, (&host, directory_port), (&host, join_port))?;
         let config = dir.join("directory.toml");
@@ -235,7 +239,8 @@ impl Cluster {
     pub fn add_brick(&mut self, number: usize, spec: &Spec) -> Result<()> {
         let (folder, port) = (self.dir.join(format!("brick-{number}")), free_port()?);
         let disk = format!("{}:{}", self.disk(number).display(), spec.disk_bytes);
-        let (host, wrapper) = place(&mut self.network, &format!("brick-{number}"))?;
+        let link = if spec.late_link == Some(number) { Link::Late } else { Link::Prompt };
+        let (host, wrapper) = place(&mut self.network, &format!("brick-{number}"), link)?;
         let (listen, label) = (format!("{host}:{port}"), format!("host=host-{number}"));
         let (cache, journal) = (spec.cache_bytes.to_string(), spec.journal_bytes.to_string());
         let token = self.token()?;
@@ -263,7 +268,7 @@ impl Cluster {
 
     fn add_gateway(&mut self, number: usize, spec: &Spec) -> Result<()> {
         let name = format!("gateway-{number}");
-        let (host, wrapper) = place(&mut self.network, &name)?;
+        let (host, wrapper) = place(&mut self.network, &name, Link::Prompt)?;
         let folder = self.dir.join(&name);
         let (port, nbd_port) = (free_port()?, free_port()?);
         let socket = spec.namespaces.then(|| self.dir.join(format!("{name}.sock")));
@@ -805,9 +810,9 @@ pub fn text(path: &Path) -> Result<&str> {
 }
 
 /// Where a daemon lives: its host, and what puts it there.
-fn place(network: &mut Option<Network>, name: &str) -> Result<(String, Option<Wrapper>)> {
+fn place(network: &mut Option<Network>, name: &str, link: Link) -> Result<(String, Option<Wrapper>)> {
     let Some(network) = network else { return Ok(("127.0.0.1".to_owned(), None)) };
-    let (namespace, address) = network.add(name)?;
+    let (namespace, address) = network.add(name, link)?;
     Ok((address, Some(Wrapper::Namespace(namespace))))
 }
 

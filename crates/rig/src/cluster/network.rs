@@ -3,6 +3,7 @@
 //!
 //! Packets are dropped where they arrive, so that a cut may be one-way.
 
+use super::late_link::LateLink;
 use anyhow::{Context, Result, ensure};
 use job::process::run;
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Addresses are 10.N.a.b with an N of 64 and above, by the id of the process that makes them.
 const FIRST_NET: u32 = 64;
@@ -22,7 +24,18 @@ pub struct Network {
     net: u32,
     /// Address of each node by its name.
     nodes: BTreeMap<String, String>,
+    /// Of those nodes whose packets can be late.
+    late_links: BTreeMap<String, LateLink>,
     rules: PathBuf,
+}
+
+/// What is between a node and the bridge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Link {
+    /// The kernel carries packets.
+    Prompt,
+    /// This process carries packets, and can hold them back.
+    Late,
 }
 
 impl Network {
@@ -35,7 +48,13 @@ impl Network {
         let net = FIRST_NET + (pid + number) % NETS;
         // Names of links have 15 characters at most.
         let bridge = format!("bw{pid:x}x{number:x}");
-        let network = Network { bridge, net, nodes: BTreeMap::new(), rules: dir.join("rules.nft") };
+        let network = Network {
+            bridge,
+            net,
+            nodes: BTreeMap::new(),
+            late_links: BTreeMap::new(),
+            rules: dir.join("rules.nft"),
+        };
         ip(&["link", "add", &network.bridge, "type", "bridge"])?;
         ip(&["addr", "add", &format!("10.{net}.0.254/16"), "dev", &network.bridge])?;
         ip(&["link", "set", &network.bridge, "up"])?;
@@ -43,14 +62,23 @@ impl Network {
     }
 
     /// Puts a node on the bridge; its namespace and address.
-    pub fn add(&mut self, name: &str) -> Result<(String, String)> {
+    pub fn add(&mut self, name: &str, link: Link) -> Result<(String, String)> {
         let number = self.nodes.len() as u32 + 1;
         let (namespace, address) = (self.namespace(name), format!("10.{}.1.{number}", self.net));
-        let link = self.link(number);
+        let outside = self.link(number);
         ip(&["netns", "add", &namespace])?;
         self.nodes.insert(name.to_owned(), address.clone());
-        ip(&["link", "add", &link, "type", "veth", "peer", "name", "eth0", "netns", &namespace])?;
-        ip(&["link", "set", &link, "master", &self.bridge, "up"])?;
+        match link {
+            Link::Prompt => {
+                ip(&["link", "add", &outside, "type", "veth", "peer", "name", "eth0", "netns", &namespace])?;
+            }
+            Link::Late => {
+                let inside = format!("{outside}i");
+                self.late_links.insert(name.to_owned(), LateLink::new(&outside, &inside)?);
+                ip(&["link", "set", &inside, "netns", &namespace, "name", "eth0"])?;
+            }
+        }
+        ip(&["link", "set", &outside, "master", &self.bridge, "up"])?;
         ip(&["-n", &namespace, "addr", "add", &format!("{address}/16"), "dev", "eth0"])?;
         ip(&["-n", &namespace, "link", "set", "lo", "up"])?;
         ip(&["-n", &namespace, "link", "set", "eth0", "up"])?;
@@ -71,6 +99,13 @@ impl Network {
     /// Drops nothing any more.
     pub fn heal(&self) -> Result<()> {
         self.cut(&[])
+    }
+
+    /// From now on a packet to a node and the answer to it take so much longer together. Its link must be [`Link::Late`].
+    pub fn set_late(&self, name: &str, late: Duration) -> Result<()> {
+        let link = self.late_links.get(name).with_context(|| format!("packets of {name} cannot be late"))?;
+        link.set(late / 2);
+        Ok(())
     }
 
     /// Makes the rules of one node.
@@ -99,6 +134,9 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
+        for name in self.late_links.keys() {
+            let _ = ip(&["-n", &self.namespace(name), "link", "del", "eth0"]);
+        }
         for name in self.nodes.keys() {
             let _ = ip(&["netns", "del", &self.namespace(name)]);
         }
@@ -132,7 +170,41 @@ fn ip(arguments: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_orphan;
+    use super::{Link, Network, is_orphan};
+    use std::io::ErrorKind;
+    use std::net::TcpStream;
+    use std::time::{Duration, Instant};
+
+    /// Somebody who is asked for a connection that he does not take answers at once: how long that took.
+    fn round_trip(address: &str) -> Duration {
+        let began = Instant::now();
+        let refused = TcpStream::connect((address, 9)).expect_err("nobody listens there");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        began.elapsed()
+    }
+
+    #[test]
+    fn packets_of_a_late_link_take_as_much_longer_as_was_said() {
+        // Only root makes namespaces.
+        if !job::process::is_root() {
+            return;
+        }
+        let dir = job::scratch("networks").expect("a folder");
+        let mut network = Network::new(&dir).expect("a network");
+        let (_, prompt) = network.add("prompt", Link::Prompt).expect("a node");
+        let (_, late) = network.add("late", Link::Late).expect("a node");
+        let both = |network: &Network, ms| {
+            network.set_late("late", Duration::from_millis(ms)).expect("it can be late");
+            [&prompt, &late].map(|address| round_trip(address))
+        };
+        // The first packets find out who has the addresses.
+        both(&network, 0);
+        let [prompt_took, late_took] = both(&network, 200);
+        assert!(prompt_took < Duration::from_millis(200) && late_took >= Duration::from_millis(200));
+        assert!(late_took < Duration::from_millis(400), "{late_took:?}");
+        assert!(both(&network, 0)[1] < Duration::from_millis(200));
+        assert!(network.set_late("prompt", Duration::ZERO).is_err());
+    }
 
     #[test]
     fn only_what_ended_runs_left_is_swept() {

@@ -10,6 +10,7 @@ use super::super::mean::Mean;
 use anyhow::{Context, Result, anyhow};
 use rig::nbd::Nbd;
 use rig::noise::Noise;
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -60,6 +61,13 @@ impl Percentiles {
             overslept_ms: at(&overslept, 0.99),
         }
     }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "requests": self.samples, "p50_ms": self.p50_ms, "p99_ms": self.p99_ms, "p999_ms": self.p999_ms,
+            "most_ms": self.most_ms, "load_late_p99_ms": self.overslept_ms,
+        })
+    }
 }
 
 fn sorted(times: impl Iterator<Item = Duration>) -> Vec<Duration> {
@@ -76,7 +84,8 @@ fn at(sorted: &[Duration], part: f64) -> f64 {
 
 /// Where and what.
 pub(super) struct Load {
-    port: u16,
+    /// `tcp:HOST:PORT` or `unix:/PATH`.
+    endpoint: String,
     volume: String,
     kind: Kind,
     /// Of each request.
@@ -104,8 +113,8 @@ impl Paced {
 
 impl Load {
     /// Does `kind` to the volume of that name, so many bytes at a time. Loads from new make the same runs one after the other.
-    pub(super) fn new(port: u16, volume: &str, kind: Kind, bytes: u32) -> Load {
-        Load { port, volume: volume.to_owned(), kind, bytes, runs: Cell::new(0) }
+    pub(super) fn new(endpoint: String, volume: &str, kind: Kind, bytes: u32) -> Load {
+        Load { endpoint, volume: volume.to_owned(), kind, bytes, runs: Cell::new(0) }
     }
 
     /// Draws for the jobs of the next run.
@@ -176,7 +185,7 @@ impl Load {
     }
 
     fn connect(&self) -> Result<Nbd> {
-        Nbd::tcp(self.port, &self.volume).context("connecting a job of the load")
+        Nbd::open(&self.endpoint, &self.volume).context("connecting a job of the load")
     }
 }
 
@@ -223,7 +232,7 @@ mod tests {
 
     #[test]
     fn no_two_jobs_and_no_two_runs_ask_alike() {
-        let load = Load::new(0, "v", Kind::Read, 4096);
+        let load = Load::new(String::new(), "v", Kind::Read, 4096);
         let runs: Vec<_> = (0..4).map(|_| load.next_run()).collect();
         let jobs = runs.iter().flat_map(|noise| (0..16).map(|job| noise(job).draw()));
         assert_eq!(jobs.collect::<std::collections::BTreeSet<u64>>().len(), 64);

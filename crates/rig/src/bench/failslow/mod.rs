@@ -2,11 +2,12 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `state` (what ails a brick), `load` (what clients do), `awake`, `reads`
 //! (under each read policy; the slow brick stays, as nothing is written), `writes` (the slow brick leaves: when, and before
-//! and after), `claims` (what must hold), `table`. Clusters are real daemons on this machine, with disks whose lateness is
+//! and after), `claims` (what must hold), `table`; `grid` instead of all these with `--grid`. Clusters are real daemons on this machine, with disks whose lateness is
 //! emulated; so figures of states are to be compared with each other, not with other machines.
 
 mod awake;
 mod claims;
+mod grid;
 mod load;
 mod reads;
 mod state;
@@ -71,12 +72,14 @@ pub(crate) const POLICIES: [&str; 13] = [
 Examples:
   cargo xtask bench failslow --quick
   cargo xtask bench failslow --json > failslow.json
+  cargo xtask bench failslow --grid --quick
+  cargo xtask bench failslow --grid --place disk --delay-ms 100 --only writes
   cargo xtask bench failslow --policy usual --policy shortest-queue --layout raid1x3")]
 pub(crate) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Some five minutes instead of an hour: few states and policies, to see that it works, not to quote
+    /// Some five minutes instead of an hour: few states and policies, or few cells of the grid (three minutes), to see that it works, not to quote
     #[arg(long)]
     quick: bool,
     /// A binary to use instead of building one
@@ -100,6 +103,8 @@ pub(crate) struct Options {
     /// How often all states are looked at in turn (reads under `usual` and `shortest-queue`), and runs of the closed loop (writes) [default: 5]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     turns: Option<u32>,
+    #[command(flatten)]
+    grid: grid::Choice,
 }
 
 /// How much of it.
@@ -173,6 +178,9 @@ struct Results {
 pub(crate) fn verb(options: &Options) -> Result<()> {
     let binary = place::binary(options.binary.as_deref())?;
     let plan = Plan::new(options);
+    if options.grid.is_wanted() {
+        return grid::verb(options, &binary, &plan);
+    }
     let mut results = Results::default();
     for layout in &plan.layouts {
         if plan.reads {
@@ -198,16 +206,21 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
 
 /// A cluster just as wide as the layout, whose disks can be made late, with a volume that is written all over.
 fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
-    let disk_bytes = plan.bytes / clients::data(layout) * 5 / 4 + (512 << 20);
-    let spec = Spec {
+    filled(Cluster::start(binary, &spec(layout, plan))?, layout, plan)
+}
+
+fn spec(layout: &str, plan: &Plan) -> Spec {
+    Spec {
         bricks: clients::width(layout),
-        disk_bytes,
+        disk_bytes: plan.bytes / clients::data(layout) * 5 / 4 + (512 << 20),
         cache_bytes: CACHE_BYTES,
         emulation: Emulation::Each,
         metrics: true,
         ..Spec::default()
-    };
-    let cluster = Cluster::start(binary, &spec)?;
+    }
+}
+
+fn filled(cluster: Cluster, layout: &str, plan: &Plan) -> Result<Cluster> {
     cluster.create("v", plan.bytes, layout)?;
     drop(cluster.connect_patiently(0, "v")?);
     load(&cluster, Kind::Write, WRITE_BYTES).fill(plan.bytes)?;
@@ -237,7 +250,7 @@ fn wait_until_steady(cluster: &Cluster, plan: &Plan) -> Result<()> {
 }
 
 fn load(cluster: &Cluster, kind: Kind, bytes: u32) -> Load {
-    Load::new(cluster.gateways[0].nbd_port, "v", kind, bytes)
+    Load::new(cluster.endpoint(0), "v", kind, bytes)
 }
 
 fn as_json(options: &Options, results: &Results, claims: &[Demand]) -> serde_json::Value {

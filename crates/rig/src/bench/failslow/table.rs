@@ -33,9 +33,13 @@ pub(super) fn print(results: &Results, claims: &[Demand]) {
     }
     let parts = results.reads.iter().map(|reads| &reads.paced);
     let parts = parts.chain(results.writes.iter().flat_map(|writes| [&writes.before, &writes.after]));
+    print_lateness(parts);
+    demand::print(claims);
+}
+
+pub(super) fn print_lateness<'a>(parts: impl Iterator<Item = &'a Percentiles>) {
     let late_ms = parts.map(|part| part.overslept_ms).fold(0.0, f64::max);
     println!("\nThe load's own idle jobs woke up to {late_ms:.1} ms late (p99), which is not counted.");
-    demand::print(claims);
 }
 
 fn reads_heading() -> String {
@@ -72,8 +76,6 @@ fn writes_heading() -> String {
 
 pub(super) fn writes_line(writes: &Writes) -> String {
     let both = |part: &Percentiles| format!("{}/{}", millis(part.p50_ms), millis(part.p99_ms));
-    let seconds =
-        |span: Option<Duration>| span.map_or("-".to_owned(), |span| format!("{:.1}", span.as_secs_f64()));
     format!(
         "{:<9} {:<9} {:>9} {:>9} {:>9} {:>5} {:>4} {:>4} {:>5} {:>6.0}",
         writes.layout,
@@ -89,8 +91,12 @@ pub(super) fn writes_line(writes: &Writes) -> String {
     )
 }
 
+pub(super) fn seconds(span: Option<Duration>) -> String {
+    span.map_or("-".to_owned(), |span| format!("{:.1}", span.as_secs_f64()))
+}
+
 /// Three figures that count.
-fn millis(ms: f64) -> String {
+pub(super) fn millis(ms: f64) -> String {
     match ms {
         0.0..9.95 => format!("{ms:.1}"),
         _ => format!("{ms:.0}"),

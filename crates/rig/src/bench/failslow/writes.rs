@@ -45,17 +45,11 @@ pub(super) struct Writes {
 
 impl Writes {
     pub(super) fn json(&self) -> Value {
-        let part = |part: &Percentiles| {
-            json!({
-                "requests": part.samples, "p50_ms": part.p50_ms, "p99_ms": part.p99_ms, "p999_ms": part.p999_ms,
-                "most_ms": part.most_ms, "load_late_p99_ms": part.overslept_ms,
-            })
-        };
         let seconds = |span: Option<Duration>| span.map(|span| span.as_secs_f64());
         json!({
-            "layout": self.layout, "state": self.state.name(), "before": part(&self.before),
-            "until_it_left": part(&self.during), "after_it_left": part(&self.after),
-            "first_second": part(&self.first), "after_a_second": part(&self.later),
+            "layout": self.layout, "state": self.state.name(), "before": self.before.json(),
+            "until_it_left": self.during.json(), "after_it_left": self.after.json(),
+            "first_second": self.first.json(), "after_a_second": self.later.json(),
             "noticed_s": seconds(self.noticed), "left_s": seconds(self.left), "iops": self.iops.mean, "iops_error": self.iops.error, "iops_runs": self.iops.runs,
             "stays_out": self.stays_out, "back_s": seconds(self.back),
         })
