@@ -97,6 +97,22 @@ fn a_stand_in_whose_member_stays_away_fetches_the_rest_and_serves() {
     }
 }
 
+/// Found by torture seed 2701395: of parity that it had written before a snapshot, a stand-in said that it could not change what it only inherits, and of each
+/// repair that it has the block.
+#[test]
+fn a_small_write_goes_on_beside_a_stand_in_after_a_snapshot() {
+    for (layout, bricks, _) in LAYOUTS {
+        let (mut bench, spare) = filled(layout, bricks);
+        lose_one(&mut bench, spare, layout);
+        let (volume, snapshot) = (layout.replace('+', "p"), "s".to_owned());
+        bench.cluster.admin(AdminRequest::Snapshot { volume, snapshot, nonce: 1 }).expect("taken");
+        for offset in (0..bench.copy.len()).step_by(64 << 10) {
+            overwrite(&mut bench, offset, pattern(offset as u64 + 2, BLOCK));
+        }
+        bench.check();
+    }
+}
+
 #[test]
 fn all_is_served_again_after_all_members_but_the_stand_in_were_killed() {
     for (layout, bricks, _) in LAYOUTS {

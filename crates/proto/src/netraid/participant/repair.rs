@@ -59,9 +59,13 @@ pub(super) fn on_checked(
     (took, result): (Duration, Result<Found, StoreError>),
 ) {
     request.stay.at_disk(took);
+    let here = request.span.volume;
     let (fit, owner) = match result {
-        Ok(found) => (fit(&request, &found.blocks), owner(at.cx, &request, &found)),
-        Err(_) => (Fit::Later, request.span.volume),
+        Ok(found) => match fit(&request, &found.blocks) {
+            Fit::Same if must_own(at.cx, &request, &found) => (Fit::Inherited, here),
+            fit => (fit, owner(at.cx, &request, &found)),
+        },
+        Err(_) => (Fit::Later, here),
     };
     let replaces = at.cx.groups.rules().repair_replaces(fit == Fit::Later);
     // A later view may have begun while the disk looked, and the group have been left.
@@ -72,7 +76,11 @@ pub(super) fn on_checked(
         let outcome = if is_there { RepairOutcome::Taken } else { RepairOutcome::Refused };
         return tell(jobs, at.cx, &request.told(), outcome);
     }
-    let name = if fit == Fit::Lost { Counter::UnreadableBlocksRepaired } else { Counter::OldBlocksCaughtUp };
+    let name = match fit {
+        Fit::Lost => Counter::UnreadableBlocksRepaired,
+        Fit::Inherited => Counter::InheritedBlockCopiedUp,
+        _ => Counter::OldBlocksCaughtUp,
+    };
     if matches!(request.asker, RepairAsker::Node(..)) {
         at.cx.counters.count(name);
     }
@@ -137,6 +145,13 @@ fn owner(cx: &Context<'_>, request: &RepairRequest, found: &Found) -> VolumeId {
     if is_its { branch } else { here }
 }
 
+/// A member that joins takes no change of a parity block that it only inherits (see [`super::writes`]), and is repaired for that: so it must have the block in its own branch
+/// then, as a stand-in joins for as long as it may. Else the write would wait for ever.
+fn must_own(cx: &Context<'_>, request: &RepairRequest, found: &Found) -> bool {
+    let joins = cx.groups.active(request.group).is_some_and(|view| view.is_joining(cx.groups.me()));
+    joins && matches!(request.asker, RepairAsker::Node(..)) && !found.inherited.is_empty()
+}
+
 /// How what was fetched stands to what is here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
@@ -144,6 +159,8 @@ enum Fit {
     Later,
     /// All is here, and readable.
     Same,
+    /// It is, but of a branch before this one, where that does not do.
+    Inherited,
     /// Something is earlier here.
     Earlier,
     /// Something cannot be read here.
