@@ -102,11 +102,11 @@ fn of_writes(results: &Results, layout: &str) -> Vec<Demand> {
         }));
     }
     for (when, ratio, part) in [
-        ("in its first second", FIRST_RATIO, (|writes| &writes.first) as fn(&Writes) -> &Percentiles),
+        ("first second", FIRST_RATIO, (|writes| &writes.first) as fn(&Writes) -> &Percentiles),
         ("after a second", LATER_RATIO, |writes| &writes.later),
     ] {
         claims.extend(slow().map(|writes| {
-            let what = format!("{layout} writes, {} {when}: p99 over before", writes.state.name());
+            let what = format!("{layout} writes, {}, {when}: p99 over before", writes.state.name());
             Demand::at_most(what, part(writes).p99_ms / writes.before.p99_ms, ratio)
         }));
     }
