@@ -14,8 +14,6 @@ pub enum Plant {
     CountsAtOnce,
     /// A brick trusts its views for ever once it had a lease.
     LeaseOutlivesView,
-    /// A brick says that it has no lease any more, and goes on with the one that it had.
-    LeaseIsKept,
     /// A write is decided before those have it who stand in for members.
     StandInCountsEarly,
     /// A member that was sealed serves reads under whatever view they name.
@@ -90,7 +88,6 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::OldDiskUnnoticed) => &OldDiskUnnoticed,
         Some(Plant::CountsAtOnce) => &CountsAtOnce,
         Some(Plant::LeaseOutlivesView) => &LeaseOutlivesView,
-        Some(Plant::LeaseIsKept) => &LeaseIsKept,
         Some(Plant::StandInCountsEarly) => &StandInCountsEarly,
         Some(Plant::SealedIsBelieved) => &SealedIsBelieved,
         Some(Plant::OldStoreUnnoticed) => &OldStoreUnnoticed,
@@ -154,15 +151,6 @@ struct LeaseOutlivesView;
 impl Rules for LeaseOutlivesView {
     fn counts_on_lease(&self, _is_leased: bool, was_leased: bool) -> bool {
         was_leased
-    }
-}
-
-#[derive(Debug)]
-struct LeaseIsKept;
-
-impl Rules for LeaseIsKept {
-    fn gives_lease_back(&self) -> bool {
-        false
     }
 }
 

@@ -33,11 +33,6 @@ pub trait Rules: Debug + Sync {
         is_leased
     }
 
-    /// Whether a brick that says that it has no lease any more has none.
-    fn gives_lease_back(&self) -> bool {
-        true
-    }
-
     /// Whether the directory keeps still, by whether a brick knows of a later map than its store holds.
     fn refuses_as_old(&self, is_old: bool) -> bool {
         is_old

@@ -451,9 +451,7 @@ impl Brick {
         if run != self.membership.status.run.number {
             return self.counters.count(Counter::ViewForAnotherProcessIgnored);
         }
-        if self.groups.rules().gives_lease_back() {
-            self.membership.lease.give_back(now);
-        }
+        self.membership.lease.give_back(now);
         let brick = self.membership.id;
         reply(fx, NodeId::Directory, Message::Yielded { brick, run, sent: now });
     }
