@@ -246,8 +246,15 @@ impl Job for Ill {
         for change in standings.changes.iter().filter(|change| is_away(&change.standing)) {
             *whys.entry(change.brick.to_string()).or_default() += 1;
         }
+        // One is enough: a brick that returns is left out for the same reason again.
+        let leaves = |change: &&Change| change.standing.slow.as_ref().is_some_and(|slow| slow.leaves);
+        let left = standings.changes.iter().find(leaves);
+        let left = left.map(|Change { after, brick, standing }| {
+            format!("At {:.1} s {brick} was held for {standing}.", after.as_secs_f64())
+        });
         let notes =
             whys.into_iter().map(|(brick, times)| format!("{brick} stood differently {times} times."));
+        let notes = left.into_iter().chain(notes);
         Ok(Sample {
             values: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             series: over_time(&windows).into(),
