@@ -222,10 +222,28 @@ impl Putting {
 
     fn fill(&mut self, cx: &mut Context<'_>) {
         self.make_more(cx);
-        while let Some((brick, index, content)) = self.next() {
-            self.send(cx, brick, index, content);
-            self.make_more(cx);
+        loop {
+            while let Some((brick, index, content)) = self.next() {
+                self.send(cx, brick, index, content);
+                self.make_more(cx);
+            }
+            if !self.is_short() {
+                return;
+            }
+            self.share += 1;
         }
+    }
+
+    /// As many are stored as were to be, and are not enough: of symbols in any number a few choices in a thousand are not. And all bricks that answer have their share. They take
+    /// more than that: what decides is whether the loss of any of them is survived.
+    fn is_short(&self) -> bool {
+        let answers = |brick: &&Brick| !brick.is_out && !brick.is_late;
+        let mut answering = self.bricks.values().filter(answers).peekable();
+        self.stored.len() >= self.put.symbols as usize
+            && self.share < self.put.symbols_max()
+            && self.being_made.is_empty()
+            && answering.peek().is_some()
+            && answering.all(|brick| brick.open.is_empty())
     }
 
     /// A brick may take what it was sent, and may never take it: another one is sent a copy.

@@ -557,3 +557,20 @@ fn what_no_segment_can_be_is_refused() {
         assert!(matches!(result, Err(GetError::Invalid(_))), "{result:?}");
     }
 }
+
+/// Of symbols in any number a few choices in a thousand are not enough. Where the bricks that answer had their share, and one said nothing, the put waited for that
+/// one until it gave up.
+#[test]
+fn a_put_beside_a_dead_brick_is_not_stuck_where_an_unlucky_choice_of_symbols_is_not_enough() {
+    // As for 22 MiB on six bricks.
+    let (blocks, symbols) = (44, 63);
+    for seed in 0..400 {
+        let mut world = World::new(seed, 0);
+        let mut put = put(Coding::precoded(blocks), symbols, 1, &mut Rng::with_seed(seed));
+        put.bricks.truncate(6);
+        world.dead.insert(BrickId(1 + seed as u32 % 6));
+        let places = world.put(put).expect("the others take it");
+        assert!(world.now < Time(10_000_000_000), "{seed}: {:?}", world.now);
+        assert!(places.len() < symbols as usize + 20, "{seed}: {}", places.len());
+    }
+}
