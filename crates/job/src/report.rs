@@ -103,14 +103,23 @@ impl Report {
     }
 }
 
+/// Of a failure so many lines are told below its step.
+const TOLD_MAX: usize = 8;
+
 fn print_step(step: &Step) {
     let (passed, failed, skipped) = step.outcome.counts();
     let Step { name, seconds, processor_s, .. } = step;
     println!("{name:<44} {passed:>7} {failed:>7} {skipped:>7} {seconds:>9.1} {processor_s:>11.1}");
-    if let Some(line) = step.outcome.why().and_then(|text| text.lines().find(|line| !line.trim().is_empty()))
-    {
-        println!("    {line}");
-    }
+    let told = told(step.outcome.why().unwrap_or_default(), if failed > 0 { TOLD_MAX } else { 1 });
+    told.iter().for_each(|line| println!("    {line}"));
+}
+
+/// The first line of a text, and of what follows as many of the last ones as there is room for: what went wrong often stands behind warnings.
+fn told(text: &str, most: usize) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let over = lines.len().saturating_sub(most);
+    lines.drain(lines.len().min(1)..lines.len().min(1 + over));
+    lines
 }
 
 /// What the last line of another report says: tests that passed, failed and were skipped.
@@ -134,6 +143,13 @@ mod tests {
         assert!(report.step("mixed", || Ok(mixed())));
         report.skip("absent", "no such tool");
         assert_eq!(report.totals(), (8, 1, 3));
+    }
+
+    #[test]
+    fn of_a_long_error_the_beginning_and_the_end_are_told() {
+        assert_eq!(told("put: a warning\n\nmore\nno room\n", 2), ["put: a warning", "no room"]);
+        assert_eq!(told("one\ntwo\n", 8), ["one", "two"]);
+        assert_eq!((told("one\ntwo\n", 1), told("", 8)), (vec!["one"], vec![]));
     }
 
     #[test]
