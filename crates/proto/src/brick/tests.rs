@@ -192,17 +192,19 @@ impl Bench {
     }
 
     pub(super) fn fence(&mut self, number: u64, current: u32) {
-        self.tell(Message::Fence { view: view(number, current), speaks: true, run: 0 });
+        self.fence_view(view(number, current), true);
+    }
+
+    pub(super) fn fence_view(&mut self, view: GroupView, speaks: bool) {
+        self.tell(Message::Fence { view, speaks, run: 0 });
     }
 
     pub(super) fn begin(&mut self, number: u64, current: u32) {
-        self.tell(Message::Activate {
-            view: view(number, current),
-            commits: Vec::new(),
-            aborts: Vec::new(),
-            bare: None,
-            run: 0,
-        });
+        self.begin_view(view(number, current));
+    }
+
+    pub(super) fn begin_view(&mut self, view: GroupView) {
+        self.tell(Message::Activate { view, commits: Vec::new(), aborts: Vec::new(), bare: None, run: 0 });
     }
 
     fn has_sent(&mut self, is: impl Fn(&Message) -> bool) -> bool {
@@ -251,7 +253,7 @@ fn a_promise_is_answered_once_every_disk_has_what_was_decided_before() {
     bench.begin(1, 3);
     bench.answer_all();
     assert!(bench.has_sent(is_activated));
-    bench.tell(Message::Fence { view: view(2, 3), speaks: true, run: 0 });
+    bench.fence(2, 3);
     assert!(bench.answer(Ok(()), |disk, command| disk == 0 && is_barrier(command)));
     assert!(!bench.asked.iter().any(|(_, command)| is_note(command)), "disk 1 may still forget a commit");
     assert!(bench.answer(Ok(()), |disk, command| disk == 1 && is_barrier(command)));
@@ -296,7 +298,7 @@ fn a_promise_is_not_answered_for_a_disk_that_failed() {
     let mut bench = Bench::new(2, Vec::new());
     bench.begin(1, 3);
     bench.answer_all();
-    bench.tell(Message::Fence { view: view(2, 3), speaks: true, run: 0 });
+    bench.fence(2, 3);
     assert!(bench.answer(Err(StoreError::Failed), |disk, _| disk == 1));
     bench.answer_all();
     assert!(!bench.has_sent(is_fenced));
@@ -351,7 +353,7 @@ fn a_brick_that_is_no_member_decides_nothing() {
 fn notes_follow_in_the_order_in_which_they_were_made() {
     let mut bench = Bench::new(2, Vec::new());
     bench.begin(1, 3);
-    bench.tell(Message::Fence { view: view(2, 3), speaks: true, run: 0 });
+    bench.fence(2, 3);
     let tokens: Vec<Token> = bench
         .asked
         .iter()
@@ -384,7 +386,7 @@ fn a_brick_with_another_disk_does_not_speak_for_what_it_lost() {
     other.brick.set_disks(vec![11, 13]);
     assert!(!other.brick.groups().has(GROUP));
     other.wake(NOW);
-    other.tell(Message::Fence { view: view(2, 3), speaks: true, run: 0 });
+    other.fence(2, 3);
     other.begin(1, 3);
     // The disks are noted when it is durable that the group is forgotten, not before.
     let names_disks = |(_, value): &(Vec<u8>, Vec<u8>)| *value == wire::Wire::to_bytes(&vec![11_u64, 13]);
@@ -716,9 +718,9 @@ fn a_family_that_is_gone_is_forgotten_whatever_heads_the_brick_knows() {
     assert_eq!(knows(&bench), (false, 0));
     // Found by torture seed 2450337: questions that were long on their way left a group that nobody speaks of again.
     bench.begin(1, 3);
-    bench.tell(Message::Fence { view: view(2, 3), speaks: false, run: 0 });
+    bench.fence_view(view(2, 3), false);
     bench.look_around();
-    bench.tell(Message::Fence { view: view(2, 3), speaks: false, run: 0 });
+    bench.fence_view(view(2, 3), false);
     bench.begin(2, 3);
     bench.answer_all();
     assert!(bench.brick.groups().states().next().is_none(), "{:?}", bench.brick.groups());
@@ -760,7 +762,7 @@ fn a_view_that_begins_costs_the_same_however_many_groups_there_are() {
     let mut begin = |group: u64| {
         let before = bench.brick.maintenance.looked();
         let view = GroupView { group: GroupId(group), ..view(1, 3) };
-        bench.tell(Message::Activate { view, commits: Vec::new(), aborts: Vec::new(), bare: None, run: 0 });
+        bench.begin_view(view);
         bench.answer_all();
         bench.brick.maintenance.looked() - before
     };
@@ -775,13 +777,7 @@ fn a_view_that_begins_costs_the_same_however_many_groups_there_are() {
 #[test]
 fn the_question_whether_a_view_is_in_force_is_charged_to_no_disk() {
     let mut bench = Bench::new(2, Vec::new());
-    bench.tell(Message::Activate {
-        view: view(1, 3),
-        commits: Vec::new(),
-        aborts: Vec::new(),
-        bare: None,
-        run: 0,
-    });
+    bench.begin(1, 3);
     bench.answer_all();
     let service = wire::Service { stream: base::StreamId(7), delay: 0 };
     // What each disk is told of the other one.
@@ -816,7 +812,7 @@ fn what_a_brick_says_in_pages_is_all_that_it_says_at_once() {
     for id in 1..=5 {
         bench.brick.families.learn(family(id));
         let view = GroupView { group: GroupId(100 + id), ..view(1, 3) };
-        bench.tell(Message::Activate { view, commits: Vec::new(), aborts: Vec::new(), bare: None, run: 0 });
+        bench.begin_view(view);
         bench.answer_all();
     }
     let ask = |bench: &mut Bench, begins: Option<wire::RecountFrom>| {

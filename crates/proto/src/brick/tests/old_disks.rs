@@ -15,7 +15,7 @@ fn what_was_recovered_is_not_served_before_it_is_known_whether_it_is_old() {
     let mut bench = begun_anew();
     let serves = |bench: &Bench| bench.brick.groups().serves(GROUP, ViewNumber(1));
     assert_eq!(serves(&bench), Err(None));
-    bench.tell(Message::Fence { view: view(2, 3), speaks: true, run: 0 });
+    bench.fence(2, 3);
     bench.answer_all();
     assert!(!bench.has_sent(is_fenced), "its silence about a write could be for want of it");
     bench.tell(told(wire::Standing::Waits, NOW));
@@ -33,25 +33,13 @@ fn an_old_disk_serves_nothing_and_says_nothing_until_it_joins_anew() {
     assert!(bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err());
     bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
     assert!(bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err(), "it has not been left out yet");
-    bench.tell(Message::Fence { view: view(2, 3), speaks: true, run: 0 });
-    bench.tell(Message::Activate {
-        view: view(2, 3),
-        commits: Vec::new(),
-        aborts: Vec::new(),
-        bare: None,
-        run: 0,
-    });
+    bench.fence(2, 3);
+    bench.begin(2, 3);
     bench.answer_all();
     assert!(!bench.has_sent(is_fenced) && !bench.has_sent(is_activated), "that view counts on what it lacks");
     let joins = GroupView { joining: Slots(1), ..view(3, 2) };
-    bench.tell(Message::Fence { view: joins.clone(), speaks: false, run: 0 });
-    bench.tell(Message::Activate {
-        view: joins,
-        commits: Vec::new(),
-        aborts: Vec::new(),
-        bare: None,
-        run: 0,
-    });
+    bench.fence_view(joins.clone(), false);
+    bench.begin_view(joins);
     bench.answer_all();
     assert!(bench.has_sent(is_activated));
     assert!(bench.brick.groups().takes(GROUP, ViewNumber(3)).is_ok());
@@ -72,13 +60,7 @@ fn a_run_that_is_ousted_serves_nothing_ever_again() {
     );
     assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(1)).is_err());
     bench.tell(told(wire::Standing::Stands { incarnation: 2, behind: Vec::new() }, NOW));
-    bench.tell(Message::Activate {
-        view: view(4, 3),
-        commits: Vec::new(),
-        aborts: Vec::new(),
-        bare: None,
-        run: 0,
-    });
+    bench.begin(4, 3);
     assert!(!bench.brick.is_leased(NOW) && bench.brick.groups().takes(GROUP, ViewNumber(4)).is_err());
 }
 
@@ -90,7 +72,7 @@ fn a_process_that_does_not_count_takes_no_view() {
     bench.tell(told(wire::Standing::Waits, NOW));
     let joins = GroupView { joining: Slots(1), ..view(2, 2) };
     let ask = |bench: &mut Bench| {
-        bench.tell(Message::Fence { view: joins.clone(), speaks: false, run: 0 });
+        bench.fence_view(joins.clone(), false);
         bench.answer_all();
         let (commits, aborts) = (Vec::new(), Vec::new());
         bench.tell(Message::Activate { view: joins.clone(), commits, aborts, bare: None, run: 0 });
@@ -147,7 +129,7 @@ fn so_does_the_view_after_a_first_one_that_never_began() {
     let mut bench = Bench::new(1, Vec::new());
     bench.brick.membership.is_known = false;
     let activated = |message: &Message| matches!(message, Message::Activated { .. });
-    bench.tell(Message::Fence { view: view(2, 3), speaks: false, run: 0 });
+    bench.fence_view(view(2, 3), false);
     bench.look_around();
     bench.begin(2, 3);
     bench.answer_all();
@@ -160,15 +142,9 @@ fn so_does_the_view_after_a_first_one_that_never_began() {
     let mut bench = Bench::new(1, Vec::new());
     bench.brick.membership.is_known = false;
     let joins = GroupView { joining: Slots(1), ..view(2, 2) };
-    bench.tell(Message::Fence { view: joins.clone(), speaks: false, run: 0 });
+    bench.fence_view(joins.clone(), false);
     bench.look_around();
-    bench.tell(Message::Activate {
-        view: joins,
-        commits: Vec::new(),
-        aborts: Vec::new(),
-        bare: None,
-        run: 0,
-    });
+    bench.begin_view(joins);
     bench.answer_all();
     assert!(bench.has_sent(activated));
 }
