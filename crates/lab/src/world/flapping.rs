@@ -1,21 +1,20 @@
 //! Bricks that are ill again and again, or one that is slow beside one that is dead: what it costs, and whether it settles.
 
-use super::{drive, network};
+use super::{drive, layout as layout_of, network, sample, spread};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, shape};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
-use crate::system::{Load, SeenByAll, System, over_time};
+use crate::system::{Load, SeenByAll, System};
 use base::Time;
 use core::time::Duration;
-use proto::layout::Layout;
 use serde_json::json;
 use sim::timed::standings::{Change, Standing};
 use sim::timed::{
     self, Arrivals, BrickSpec, Cluster, Conditions, Incident, Length, Lived, Locality, Mix, Scheme, Sizes,
-    Spread, Victim, WriteRelease,
+    Victim, WriteRelease,
 };
 use std::collections::BTreeMap;
 
@@ -27,9 +26,8 @@ const BRICKS: u32 = 12;
 const ILL: u32 = 1;
 const KILLED: u32 = 5;
 const GROUPS_A_BRICK: u32 = 16;
-/// Extents of the volume, each 4 MiB a data brick.
+/// Extents of the volume.
 const EXTENTS: u64 = 500;
-const EXTENT_BYTES: u64 = 4 << 20;
 const WINDOW: Duration = Duration::from_secs(1);
 /// In the load's first seconds nothing happens.
 const BEGINS: Duration = Duration::from_secs(20);
@@ -172,7 +170,7 @@ impl Experiment for Flapping {
                 // Out for 10 s, 20 s, 40 s and so on, up to 10 min: of an hour that leaves room for eleven.
                 claim(illness, "times it is left out", of(illness, "times_left_out"), [0.0, 11.0]);
                 // No group gives up its last redundancy for speed.
-                if parse(layout).tolerates() > 1 {
+                if layout_of(layout).tolerates() > 1 {
                     let over = of(illness, "p99_ms") / of(Illness::None, "p99_ms");
                     claim(illness, "p99 over all well", over, [0.0, 1.5]);
                 }
@@ -224,7 +222,8 @@ impl Job for Ill {
         let System { cluster, load, length, conditions, .. } = &self.0;
         let workload = load.open(cluster.groups.0.len(), seed, &SeenByAll::default())?;
         let lived = timed::live_through(cluster, workload, *length, conditions, seed);
-        let Lived { measured, windows, standings, .. } = lived.map_err(|error| error.to_string())?;
+        let lived = lived.map_err(|error| error.to_string())?;
+        let Lived { measured, windows, standings, .. } = &lived;
         let end = conditions.end.unwrap_or_default();
         let worst = |from: f64, to: f64| {
             let part = windows.iter().filter(|window| window.from_s >= from && window.from_s < to);
@@ -246,22 +245,9 @@ impl Job for Ill {
         for change in standings.changes.iter().filter(|change| is_away(&change.standing)) {
             *whys.entry(change.brick.to_string()).or_default() += 1;
         }
-        // One is enough: a brick that returns is left out for the same reason again.
-        let leaves = |change: &&Change| change.standing.slow.as_ref().is_some_and(|slow| slow.leaves);
-        let left = standings.changes.iter().find(leaves);
-        let left = left.map(|Change { after, brick, standing }| {
-            format!("At {:.1} s {brick} was held for {standing}.", after.as_secs_f64())
-        });
         let notes =
             whys.into_iter().map(|(brick, times)| format!("{brick} stood differently {times} times."));
-        let notes = left.into_iter().chain(notes);
-        Ok(Sample {
-            values: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            series: over_time(&windows).into(),
-            simulated_ns: (measured.simulated_s * 1e9) as u64,
-            events: measured.events,
-            notes: notes.collect(),
-        })
+        Ok(sample(&lived, &figures, notes))
     }
 }
 
@@ -287,17 +273,13 @@ fn out(changes: &[Change], end: Duration) -> Duration {
     out + since.map_or(Duration::ZERO, |from| end.saturating_sub(from))
 }
 
-fn parse(layout: &str) -> Layout {
-    layout.parse().unwrap_or_else(|error| panic!("{error}"))
-}
-
 fn of(table: &Table, layout: &str, illness: Illness, figure: &str) -> f64 {
     let name = illness.name();
     table.number(&[("layout", Cell::from(layout)), ("illness", Cell::from(name.as_str()))], figure)
 }
 
 fn system(parameters: &Parameters, scale: Scale, layout: &str, illness: Illness) -> System {
-    let layout = parse(layout);
+    let layout = layout_of(layout);
     let drive = drive(parameters, "flapping_drive");
     let drives = drive.name().to_owned();
     let policy = Scheme::named("usual").expect("it is a read policy");
@@ -306,15 +288,9 @@ fn system(parameters: &Parameters, scale: Scale, layout: &str, illness: Illness)
     cluster.write_release = WriteRelease::Nvram;
     let end = Duration::from_secs(scale.of(parameters.count("flapping_seconds")));
     cluster.bricks[ILL as usize].speed = illness.speed(end);
-    let spread = Spread {
-        groups: GROUPS_A_BRICK * BRICKS / u32::from(layout.width()),
-        placement: "periodic".parse().unwrap_or_else(|error| panic!("{error}")),
-        extents: EXTENTS,
-        piece_bytes: EXTENT_BYTES * u64::from(layout.data()),
-    };
     let conditions = Conditions {
         layout: Some(layout),
-        spread: Some(spread),
+        spread: Some(spread(layout, BRICKS, GROUPS_A_BRICK, EXTENTS)),
         incidents: illness.incidents(end),
         window: WINDOW,
         end: Some(end),

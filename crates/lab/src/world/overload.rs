@@ -1,21 +1,18 @@
 //! More writes than the disks take, on equal bricks and beside one that is slower: who keeps its place, and how evenly writes go on.
 
-use super::{drive, network};
+use super::{drive, layout, network, sample, spread};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, shape};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
-use crate::system::{Load, SeenByAll, System, over_time};
+use crate::system::{Load, SeenByAll, System};
 use base::Time;
 use core::time::Duration;
-use proto::layout::Layout;
 use serde_json::json;
-use sim::timed::standings::Change;
 use sim::timed::{
-    self, BrickSpec, CACHED, Cluster, Conditions, Length, Lived, Locality, Mix, Scheme, Sizes, Spread,
-    WriteRelease,
+    self, BrickSpec, CACHED, Cluster, Conditions, Length, Lived, Locality, Mix, Scheme, Sizes, WriteRelease,
 };
 
 pub(super) struct Overload;
@@ -30,9 +27,8 @@ const SLOWER: [u32; 4] = [1, 2, 3, 10];
 const SLOWER_BRICK: usize = 1;
 /// In how many groups each brick is, where there are more bricks than a group has.
 const GROUPS_A_BRICK: u32 = 16;
-/// Extents of a volume that lies on several groups, each 4 MiB: most of a brick's disk.
+/// Extents of a volume that lies on several groups: most of a brick's disk.
 const EXTENTS: u64 = 2000;
-const EXTENT_BYTES: u64 = 4 << 20;
 const WINDOW: Duration = Duration::from_secs(1);
 
 const FIGURES: &[&str] = &[
@@ -113,7 +109,7 @@ impl Experiment for Overload {
             }
             claim("one 10 times as slow, is named", least(10, "named"), [1.0, 1.0]);
             // No group is brought to where one failure more loses data.
-            let (left, band) = match layout(at).tolerates() {
+            let (left, band) = match layout(at.0).tolerates() {
                 1 => (most(10, "times_left_out"), [0.0, 0.0]),
                 _ => (least(10, "times_left_out"), [1.0, 100.0]),
             };
@@ -162,12 +158,13 @@ impl Job for Overloaded {
         let System { cluster, load, length, conditions, .. } = &self.0;
         let workload = load.open(cluster.groups.0.len(), seed, &SeenByAll::default())?;
         let lived = timed::live_through(cluster, workload, *length, conditions, seed);
-        let Lived { measured, windows, standings, .. } = lived.map_err(|error| error.to_string())?;
+        let lived = lived.map_err(|error| error.to_string())?;
+        let Lived { measured, windows, standings, .. } = &lived;
         let end = conditions.end.unwrap_or_default();
         let seconds = end.as_secs_f64() / WINDOW.as_secs_f64();
         let mut each = vec![0.0; seconds as usize];
         each.iter_mut()
-            .zip(&windows)
+            .zip(windows)
             .for_each(|(each, window)| *each = window.requests as f64 / window.seconds);
         let steady = &each[each.len() / 3..];
         let answered = measured.answered.write_response;
@@ -182,28 +179,12 @@ impl Job for Overloaded {
             ("named", standings.named.len() as f64),
         ];
         let named = standings.named.values().map(|warning| format!("In the last warning {warning}."));
-        // One is enough: a brick that returns is left out for the same reason again.
-        let leaves = |change: &&Change| change.standing.slow.as_ref().is_some_and(|slow| slow.leaves);
-        let left = standings.changes.iter().find(leaves);
-        let left = left.map(|Change { after, brick, standing }| {
-            format!("At {:.1} s {brick} was held for {standing}.", after.as_secs_f64())
-        });
-        Ok(Sample {
-            values: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            series: over_time(&windows).into(),
-            simulated_ns: (measured.simulated_s * 1e9) as u64,
-            events: measured.events,
-            notes: left.into_iter().chain(named).collect(),
-        })
+        Ok(sample(&lived, &figures, named))
     }
 }
 
 fn case((layout, bricks): (&str, u32)) -> String {
     format!("{layout} on {bricks}")
-}
-
-fn layout((layout, _): (&str, u32)) -> Layout {
-    layout.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A figure of a case with one brick so many times slower, at so many times the load.
@@ -217,7 +198,7 @@ fn of(table: &Table, at: (&str, u32), [slower, times]: [u32; 2], figure: &str) -
 }
 
 fn system(parameters: &Parameters, scale: Scale, at: (&str, u32), [slower, times]: [u32; 2]) -> System {
-    let (layout, bricks) = (layout(at), at.1);
+    let (layout, bricks) = (layout(at.0), at.1);
     let drive = drive(parameters, "overload_drive");
     let drives = drive.name().to_owned();
     let journal_bytes = parameters.count("overload_journal_mib") << 20;
@@ -228,14 +209,8 @@ fn system(parameters: &Parameters, scale: Scale, at: (&str, u32), [slower, times
     cluster.network = network(parameters);
     cluster.write_release = WriteRelease::Nvram;
     cluster.bricks[SLOWER_BRICK].speed = vec![(Time::ZERO, 100 * slower)];
-    let width = u32::from(layout.width());
-    let spread = (bricks > width).then(|| Spread {
-        groups: GROUPS_A_BRICK * bricks / width,
-        // As even as groups can be: whoever is in more of them than others is the bottleneck.
-        placement: "periodic".parse().unwrap_or_else(|error| panic!("{error}")),
-        extents: EXTENTS,
-        piece_bytes: EXTENT_BYTES * u64::from(layout.data()),
-    });
+    let has_others = bricks > u32::from(layout.width());
+    let spread = has_others.then(|| spread(layout, bricks, GROUPS_A_BRICK, EXTENTS));
     let end = Duration::from_secs(scale.of(parameters.count("overload_seconds")));
     let conditions = Conditions {
         layout: Some(layout),
