@@ -7,7 +7,7 @@ use super::demand::{self, Demand};
 use crate::{clients, place};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, Ways};
 use rig::load::steady::{self, Arrivals, Sample, Steady};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -149,7 +149,8 @@ impl Case {
 
     fn measure(&self, binary: &Path) -> Result<Found> {
         let bricks = clients::width(&self.layout) + self.spare;
-        let spec = Spec { name: "outage", bricks, namespaces: self.how == How::Cut, ..Spec::default() };
+        let ways = if self.how == How::Cut { Ways::Namespaces { late: None } } else { Ways::Loopback };
+        let spec = Spec { name: "outage", bricks, ways, ..Spec::default() };
         let mut cluster = Cluster::start(binary, &spec)?;
         cluster.create("v", VOLUME_BYTES, &self.layout)?;
         steady::fill(cluster.connect_patiently(0, "v")?, TAG)?;

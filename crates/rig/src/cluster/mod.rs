@@ -1,7 +1,7 @@
 //! A real cluster on this machine for the demo, tests and measurements: each daemon a process of its own, made by the commands
 //! that operators use (init, join, start), disks as files. All of it ends when the value is dropped.
 //!
-//! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process), `disks`, `home` (logs and
+//! Reading order: `spec` ([`Spec`]: what a cluster is to be), [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process), `disks`, `home` (logs and
 //! pids), `metrics`, `network` (namespaces between which packets may be dropped), `late_link` (or held back).
 
 mod daemon;
@@ -11,12 +11,14 @@ mod late_link;
 mod metrics;
 mod network;
 mod ports;
+mod spec;
 
 pub use daemon::{Daemon, Wrapper, set_behind};
 pub use home::{GRACE, end_on_signal, stop};
 pub use metrics::{Metrics, Page, page, told};
 pub use network::{Link, Network};
 pub use ports::free_port;
+pub use spec::{Emulation, Spec, Ways};
 
 use crate::nbd::Nbd;
 use anyhow::{Context, Result, bail, ensure};
@@ -49,92 +51,6 @@ const DESTAGED_ROUNDS: u32 = 30;
 /// Daemons renew their metrics once a second, and some more.
 pub const METRICS_RENEWED: Duration = Duration::from_millis(1200);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// What a cluster consists of.
-#[derive(Clone)]
-pub struct Spec {
-    /// Its name, for people.
-    pub name: &'static str,
-    /// Where it keeps its files, logs and pids for somebody to look at; in the target folder, and removed at its end, when
-    /// there is none.
-    pub folder: Option<PathBuf>,
-    /// Number of bricks, each on a host of its own.
-    pub bricks: usize,
-    /// Bytes of each brick's disk.
-    pub disk_bytes: u64,
-    /// Where bricks' disks lie, in folders of their own that are removed at the end; beside each brick's configuration when there is none.
-    pub disks: Option<PathBuf>,
-    /// Bytes of each brick's cache.
-    pub cache_bytes: u64,
-    /// Bytes of the journal on each brick's disk.
-    pub journal_bytes: u64,
-    /// Bytes of journalled content at which a disk writes it back; what is usual when there is none.
-    pub destage_bytes: Option<u64>,
-    /// `auto`, `io_uring` or `plain`.
-    pub io: &'static str,
-    pub gateways: usize,
-    /// By how many seconds the wall clocks of gateways are ahead of the machine's; those of further gateways are right.
-    pub gateway_clocks_s: Vec<i64>,
-    /// The first brick and the first gateway have clocks that are as far behind as this file says ([`set_behind`]).
-    pub behind: Option<PathBuf>,
-    /// Whether each gateway stands beside the brick of its number: data paths `coord` and `amongst`.
-    pub beside: bool,
-    /// Whether daemons speak TLS to each other.
-    pub tls: bool,
-    /// Whether the gateways' NBD clients must show a certificate.
-    pub nbd_tls: bool,
-    /// What runs around each brick.
-    pub brick_wrapper: Option<Wrapper>,
-    /// What says how bricks' disks behave.
-    pub emulation: Emulation,
-    /// Whether daemons answer with their metrics ([`Cluster::metrics`]).
-    pub metrics: bool,
-    /// Whether each daemon has a network namespace of its own. Then they speak TLS, and NBD is on unix sockets.
-    pub namespaces: bool,
-    /// The brick, counted from 1, whose packets can be late ([`Network::set_late`]); wants namespaces.
-    pub late_link: Option<usize>,
-    /// Whether the processes go on when this one ends ([`Cluster::leave_running`]); wants a folder.
-    pub outlives: bool,
-}
-
-/// Disks that answer later than they could.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Emulation {
-    /// Disks are as they are.
-    None,
-    /// Each brick's can be changed while it runs ([`Cluster::emulate`]).
-    Each,
-    /// All bricks' are as this file says, which is there when they start.
-    File(PathBuf),
-}
-
-impl Default for Spec {
-    fn default() -> Spec {
-        Spec {
-            name: "rig",
-            folder: None,
-            bricks: 3,
-            disk_bytes: 512 << 20,
-            disks: None,
-            cache_bytes: 64 << 20,
-            journal_bytes: 64 << 20,
-            destage_bytes: None,
-            io: "auto",
-            gateways: 1,
-            gateway_clocks_s: Vec::new(),
-            behind: None,
-            beside: false,
-            tls: false,
-            nbd_tls: false,
-            brick_wrapper: None,
-            emulation: Emulation::None,
-            metrics: false,
-            namespaces: false,
-            late_link: None,
-            outlives: false,
-        }
-    }
-}
 
 /// A gateway and its NBD port.
 pub struct Gateway {
@@ -186,7 +102,7 @@ impl Cluster {
             Some(_) => Some(Home::make(&dir, spec.outlives)?),
             None => None,
         };
-        let mut network = if spec.namespaces { Some(Network::new(&dir)?) } else { None };
+        let mut network = if spec.ways.are_namespaces() { Some(Network::new(&dir)?) } else { None };
         let (host, wrapper) = place(&mut network, "directory", Link::Prompt)?;
         let (directory_port, join_port) = (free_port()?, free_port()?);
         init_cluster(binary, &dir, spec, (&host, directory_port), (&host, join_port))?;
@@ -239,7 +155,8 @@ impl Cluster {
     pub fn add_brick(&mut self, number: usize, spec: &Spec) -> Result<()> {
         let (folder, port) = (self.dir.join(format!("brick-{number}")), free_port()?);
         let disk = format!("{}:{}", self.disk(number).display(), spec.disk_bytes);
-        let link = if spec.late_link == Some(number) { Link::Late } else { Link::Prompt };
+        let is_late = spec.ways == Ways::Namespaces { late: Some(number) };
+        let link = if is_late { Link::Late } else { Link::Prompt };
         let (host, wrapper) = place(&mut self.network, &format!("brick-{number}"), link)?;
         let (listen, label) = (format!("{host}:{port}"), format!("host=host-{number}"));
         let (cache, journal) = (spec.cache_bytes.to_string(), spec.journal_bytes.to_string());
@@ -271,7 +188,7 @@ impl Cluster {
         let (host, wrapper) = place(&mut self.network, &name, Link::Prompt)?;
         let folder = self.dir.join(&name);
         let (port, nbd_port) = (free_port()?, free_port()?);
-        let socket = spec.namespaces.then(|| self.dir.join(format!("{name}.sock")));
+        let socket = spec.ways.are_namespaces().then(|| self.dir.join(format!("{name}.sock")));
         let nbd = match &socket {
             Some(path) => format!("unix:{}", path.display()),
             None => format!("tcp:127.0.0.1:{nbd_port}"),
@@ -835,7 +752,7 @@ fn init_cluster(
     let (listen, join) = (format!("{}:{}", listen.0, listen.1), format!("{}:{}", join.0, join.1));
     let mut arguments = vec!["cluster", "init", "--dir", text(dir)?, "--name", spec.name];
     arguments.extend(["--listen", &listen, "--join-listen", &join]);
-    if !(spec.tls || spec.namespaces) {
+    if !(spec.tls || spec.ways.are_namespaces()) {
         arguments.push("--plaintext");
     }
     run(binary, &arguments)?;

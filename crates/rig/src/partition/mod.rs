@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use cut::{BRICKS, Cut, GATEWAYS, KINDS, Way, gateway_name};
 use job::process::installed;
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, Ways};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -168,7 +168,7 @@ impl Arena {
             disk_bytes: 256 << 20,
             journal_bytes: 32 << 20,
             cache_bytes: 16 << 20,
-            namespaces: true,
+            ways: Ways::Namespaces { late: None },
             ..Spec::default()
         };
         let cluster = Cluster::start(binary, &spec)?;

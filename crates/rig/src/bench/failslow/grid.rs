@@ -13,7 +13,7 @@ use super::table::{millis, print_lateness, seconds};
 use super::{JOBS, MIRROR, Options, Plan, READ_RATE, WRITE_BYTES, WRITE_RATE, filled, load, spec};
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, Ways};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -231,8 +231,7 @@ impl Cell {
     fn measure(&self, binary: &Path, plan: &Plan, spans: &Spans) -> Result<Measured> {
         let is_network = self.place == Place::Network;
         let spec = Spec {
-            namespaces: is_network,
-            late_link: is_network.then_some(BRICK),
+            ways: if is_network { Ways::Namespaces { late: Some(BRICK) } } else { Ways::Loopback },
             // Nobody outside its namespace sees the metrics of a daemon.
             metrics: !is_network,
             ..spec(&self.layout, plan)
