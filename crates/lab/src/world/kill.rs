@@ -13,6 +13,7 @@ use sim::timed::{Arrivals, BrickSpec, Cluster, Conditions, Length, Locality, Mix
 pub(super) struct Kill;
 
 const POLICIES: [&str; 3] = ["usual", "claim", "shortest-queue"];
+
 impl Experiment for Kill {
     fn id(&self) -> &str {
         "world.kill"
@@ -50,7 +51,8 @@ impl Experiment for Kill {
             let after = of("p99_after_ms") / of("p99_before_ms");
             claims.push(shape(format!("{policy}: p99 in the last 5 s, over before"), after, [0.0, 1.2]));
             let what = format!("{policy}: seconds with less than half of what was asked for");
-            claims.push(shape(what, of("short_s"), [0.0, 3.0]));
+            claims.push(shape(what, of("short_s"), [0.0, 1.0]));
+            claims.push(shape(format!("{policy}: longest request, ms"), of("worst_ms"), [0.0, 500.0]));
         }
         claims
     }
