@@ -2,6 +2,7 @@
 //!
 //! What is assumed of hardware and load is in `parameters/world.toml`.
 
+mod detection;
 mod flapping;
 mod kill;
 mod overload;
@@ -20,7 +21,12 @@ const EXTENT_BYTES: u64 = 4 << 20;
 
 /// All of them.
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
-    vec![Box::new(kill::Kill), Box::new(overload::Overload), Box::new(flapping::Flapping)]
+    vec![
+        Box::new(kill::Kill),
+        Box::new(overload::Overload),
+        Box::new(flapping::Flapping),
+        Box::new(detection::Detection),
+    ]
 }
 
 /// The model of the drive that an assumption names.
