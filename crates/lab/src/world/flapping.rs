@@ -166,6 +166,12 @@ impl Experiment for Flapping {
                     [0.0, 1.5],
                 );
             }
+            claim(
+                Illness::None,
+                "times a brick is left out",
+                of(Illness::None, "times_left_out"),
+                [0.0, 0.0],
+            );
             for illness in ILLNESSES.into_iter().filter(|illness| illness.is_flapping()) {
                 // Out for 10 s, 20 s, 40 s and so on, up to 10 min: of an hour that leaves room for eleven.
                 claim(illness, "times it is left out", of(illness, "times_left_out"), [0.0, 11.0]);
