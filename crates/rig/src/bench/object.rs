@@ -172,7 +172,7 @@ fn stop_and_go(cluster: &Cluster, done: &AtomicBool) {
 }
 
 /// Of all bricks, the directory and this process.
-fn processor_s(cluster: &Cluster) -> Result<f64> {
+pub(super) fn processor_s(cluster: &Cluster) -> Result<f64> {
     let daemons = cluster.bricks.iter().chain([&cluster.directory]).map(|daemon| daemon.pid());
     let us = daemons.chain([std::process::id()]).map(process::processor_us).sum::<Result<u64>>()?;
     Ok(us as f64 / 1e6)

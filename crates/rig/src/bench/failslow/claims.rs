@@ -3,6 +3,7 @@
 use super::super::demand::Demand;
 use super::super::mean::Mean;
 use super::load::Percentiles;
+use super::objects::Objects;
 use super::reads::Reads;
 use super::state::State;
 use super::writes::Writes;
@@ -15,10 +16,13 @@ const ROWS_RATIO: f64 = 1.5;
 /// Reads a second while no brick is slow, over those of the plainest policy, at least.
 const HEALTHY_RATIO: f64 = 0.95;
 const WRITES_RATIO: f64 = 2.0;
-/// p99 of writes in the first second in which a brick ails, and from then on, over p99 before.
+/// p99 of writes and of objects in the first second in which a brick ails, and from then on, over p99 before.
 const FIRST_RATIO: f64 = 2.0;
 const LATER_RATIO: f64 = 1.2;
 const PARITY_RATIO: f64 = 3.0;
+/// The longest transfer of an object beside a brick that was killed, and beside one that fell silent.
+const DEAD_MS: f64 = 500.0;
+const SILENT_MS: f64 = 1000.0;
 /// Device reads a read at most, in light load.
 const DEVICE_READS: f64 = 1.05;
 
@@ -31,7 +35,27 @@ pub(super) fn all(results: &Results) -> Vec<Demand> {
     layouts
         .into_iter()
         .flat_map(|layout| [of_reads(results, layout), of_writes(results, layout)].concat())
+        .chain(results.objects.iter().flat_map(of_objects))
         .collect()
+}
+
+fn of_objects(objects: &Objects) -> Vec<Demand> {
+    let Objects { together, state, what, before, first, later, errors, .. } = objects;
+    let of_it = format!("{} x{together}, {}", what.name(), state.name());
+    let ratio = |when: &str, part: &Percentiles, bound: f64| {
+        Demand::at_most(format!("{of_it}, {when}: p99 to before"), part.p99_ms / before.p99_ms, bound)
+    };
+    let longest = |bound| Demand::at_most(format!("{of_it}: longest, ms"), objects.longest_ms(), bound);
+    let mut claims = match state {
+        State::Healthy => Vec::new(),
+        State::Late(_) | State::Stopped => {
+            vec![ratio("first second", first, FIRST_RATIO), ratio("after a second", later, LATER_RATIO)]
+        }
+        State::Dead => vec![longest(DEAD_MS)],
+        State::Silent => vec![longest(SILENT_MS)],
+    };
+    claims.push(Demand::at_most(format!("{of_it}: errors"), *errors as f64, 0.0));
+    claims
 }
 
 fn of_reads(results: &Results, layout: &str) -> Vec<Demand> {

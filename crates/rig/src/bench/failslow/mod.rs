@@ -2,16 +2,18 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `state` (what ails a brick), `load` (what clients do), `awake`, `reads`
 //! (under each read policy; the slow brick stays, as nothing is written), `writes` (the slow brick leaves: when, and before
-//! and after), `claims` (what must hold), `table`; `grid` instead of all these with `--grid`. Clusters are real daemons on this machine, with disks whose lateness is
+//! and after), `objects` (puts, gets and ranges, by the load of `transfers`), `claims` (what must hold), `table`; `grid` instead of all these with `--grid`. Clusters are real daemons on this machine, with disks whose lateness is
 //! emulated; so figures of states are to be compared with each other, not with other machines.
 
 mod awake;
 mod claims;
 mod grid;
 mod load;
+mod objects;
 mod reads;
 mod state;
 mod table;
+mod transfers;
 mod writes;
 
 use super::demand::Demand;
@@ -20,6 +22,7 @@ use anyhow::Result;
 use awake::Awake;
 use clap::Args;
 use load::{Kind, Load};
+use objects::Objects;
 use reads::Reads;
 use rig::cluster::{Cluster, Emulation, Spec};
 use serde_json::json;
@@ -72,6 +75,7 @@ pub(crate) const POLICIES: [&str; 13] = [
 Examples:
   cargo xtask bench failslow --quick
   cargo xtask bench failslow --json > failslow.json
+  cargo xtask bench failslow --only objects --transfers 100
   cargo xtask bench failslow --grid --quick
   cargo xtask bench failslow --grid --place disk --delay-ms 100 --only writes
   cargo xtask bench failslow --policy usual --policy shortest-queue --layout raid1x3")]
@@ -97,10 +101,13 @@ pub(crate) struct Options {
     /// Only this state of the brick; may be repeated
     #[arg(long = "state", value_parser = State::NAMES)]
     states: Vec<String>,
-    /// Only reads, or only writes
-    #[arg(long, value_parser = ["reads", "writes"])]
+    /// Only reads or writes of volumes, or only objects
+    #[arg(long, value_parser = ["reads", "writes", "objects"])]
     only: Option<String>,
-    /// How often all states are looked at in turn (reads under `usual` and `shortest-queue`), and runs of the closed loop (writes) [default: 5]
+    /// How many puts, gets and ranges of objects begin at a time; may be repeated. However many that are, there are 200 a second
+    #[arg(long, value_name = "COUNT", default_values_t = [1, 100], value_parser = clap::value_parser!(u32).range(1..=200))]
+    transfers: Vec<u32>,
+    /// How often all states are looked at in turn (reads under `usual` and `shortest-queue`), runs of the closed loop (writes), and faults (objects) [default: 5]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     turns: Option<u32>,
     #[command(flatten)]
@@ -125,8 +132,13 @@ struct Plan {
     policies: Vec<String>,
     layouts: Vec<String>,
     states: Vec<State>,
+    /// Of objects before the brick begins to ail, and again from a second after that.
+    object_span: Duration,
+    /// Of objects, how many begin at a time.
+    transfers: Vec<usize>,
     reads: bool,
     writes: bool,
+    objects: bool,
 }
 
 impl Plan {
@@ -138,6 +150,7 @@ impl Plan {
         };
         let seconds = |full, few| Duration::from_secs(if quick { few } else { full });
         let states = given(&options.states, &["healthy", "late-20", "stopped", "dead"], &State::NAMES);
+        let does = |what: &str| options.only.as_ref().is_none_or(|only| only == what);
         Plan {
             read_bytes: options.read_kib << 10,
             read_rate: READ_RATE.min(READ_BYTES_RATE / f64::from(options.read_kib << 10)),
@@ -149,8 +162,11 @@ impl Plan {
             policies: given(&options.policies, &[JUDGED, PLAIN], &POLICIES),
             layouts: given(&options.layouts, &[MIRROR], &[MIRROR, "raid5-4+1", "rs-4+2"]),
             states: State::ALL.into_iter().filter(|state| states.contains(&state.option())).collect(),
-            reads: options.only.as_deref() != Some("writes"),
-            writes: options.only.as_deref() != Some("reads"),
+            object_span: seconds(4, 2),
+            transfers: options.transfers.iter().map(|count| *count as usize).collect(),
+            reads: does("reads"),
+            writes: does("writes"),
+            objects: does("objects"),
         }
     }
 
@@ -172,6 +188,7 @@ impl Plan {
 struct Results {
     reads: Vec<Reads>,
     writes: Vec<Writes>,
+    objects: Vec<Objects>,
 }
 
 /// Measures and prints.
@@ -194,6 +211,11 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
             }
         }
     }
+    for state in plan.states.iter().filter(|_| plan.objects) {
+        let objects = objects::measure(&binary, *state, &plan)?;
+        objects.iter().for_each(|objects| eprintln!("{}", table::objects_line(objects)));
+        results.objects.extend(objects);
+    }
     // What is demanded is demanded of reads of a block.
     let claims = if options.read_kib == 4 { claims::all(&results) } else { Vec::new() };
     if options.json {
@@ -207,6 +229,22 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
 /// A cluster just as wide as the layout, whose disks can be made late, with a volume that is written all over.
 fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
     filled(Cluster::start(binary, &spec(layout, plan))?, layout, plan)
+}
+
+/// A cluster for objects.
+fn cluster_of(binary: &Path, bricks: usize) -> Result<Cluster> {
+    let emulation = Emulation::Each;
+    Cluster::start(
+        binary,
+        &Spec {
+            bricks,
+            disk_bytes: 4 << 30,
+            cache_bytes: CACHE_BYTES,
+            emulation,
+            gateways: 0,
+            ..Spec::default()
+        },
+    )
 }
 
 fn spec(layout: &str, plan: &Plan) -> Spec {
@@ -261,6 +299,8 @@ fn as_json(options: &Options, results: &Results, claims: &[Demand]) -> serde_jso
         "cache_bytes_per_brick": CACHE_BYTES,
         "reads": results.reads.iter().map(Reads::json).collect::<Vec<_>>(),
         "writes": results.writes.iter().map(Writes::json).collect::<Vec<_>>(),
+        "objects_setting": objects::setting_json(),
+        "objects": results.objects.iter().map(Objects::json).collect::<Vec<_>>(),
         "claims": claims.iter().map(Demand::json).collect::<Vec<_>>(),
     })
 }

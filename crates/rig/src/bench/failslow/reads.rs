@@ -136,7 +136,7 @@ fn during<R>(
     // The caches and what the gateway knows of its bricks are those of a cluster in use.
     load.paced(JOBS, plan.read_rate, plan.closed_span / 2)?;
     let trouble = state.begin(cluster)?;
-    if state == State::Dead {
+    if matches!(state, State::Dead | State::Silent) {
         wait_until_out(cluster)?;
     }
     // What a gateway has to learn of the brick it learns in a second.

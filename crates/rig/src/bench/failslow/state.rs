@@ -22,20 +22,23 @@ pub(super) enum State {
     Late(u64),
     /// Its process stands still for 200 of every 400 ms.
     Stopped,
+    /// Its process is killed.
     Dead,
+    /// Its process stands still, and its connections stay.
+    Silent,
 }
 
 impl State {
     /// All that are measured.
-    pub(super) const ALL: [State; 5] =
-        [State::Healthy, State::Late(20), State::Late(50), State::Stopped, State::Dead];
+    pub(super) const ALL: [State; 6] =
+        [State::Healthy, State::Late(20), State::Late(50), State::Stopped, State::Dead, State::Silent];
 
     /// Whether the brick is slow and alive.
     pub(super) fn is_slow(self) -> bool {
         matches!(self, State::Late(_) | State::Stopped)
     }
 
-    pub(super) const NAMES: [&str; 5] = ["healthy", "late-20", "late-50", "stopped", "dead"];
+    pub(super) const NAMES: [&str; 6] = ["healthy", "late-20", "late-50", "stopped", "dead", "silent"];
 
     pub(super) fn name(self) -> String {
         match self {
@@ -43,6 +46,7 @@ impl State {
             State::Late(ms) => format!("late {ms} ms"),
             State::Stopped => "stopped".to_owned(),
             State::Dead => "dead".to_owned(),
+            State::Silent => "silent".to_owned(),
         }
     }
 
@@ -58,6 +62,7 @@ impl State {
             State::Late(ms) => cluster.set_late(BRICK, ms)?,
             State::Stopped => trouble.stops = Some(Stops::begin(cluster.bricks[BRICK - 1].pid())),
             State::Dead => cluster.bricks[BRICK - 1].kill()?,
+            State::Silent => cluster.bricks[BRICK - 1].stand_still()?,
         }
         Ok(trouble)
     }
@@ -76,6 +81,7 @@ impl Trouble {
         match self.state {
             State::Late(_) => cluster.set_late(BRICK, 0),
             State::Dead => cluster.bricks[BRICK - 1].restart(),
+            State::Silent => cluster.bricks[BRICK - 1].go_on(),
             State::Healthy | State::Stopped => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::super::demand::{self, Demand};
 use super::load::Percentiles;
+use super::objects::{self, Objects};
 use super::reads::Reads;
 use super::writes::Writes;
 use super::{DEPTH, DEPTH_MORE, JOBS, READ_RATE, Results, WRITE_RATE};
@@ -30,6 +31,18 @@ pub(super) fn print(results: &Results, claims: &[Demand]) {
         println!("{DEPTH} at a time while it is out (IOPS).\n");
         println!("{}", writes_heading());
         results.writes.iter().for_each(|writes| println!("{}", writes_line(writes)));
+    }
+    if !results.objects.is_empty() {
+        println!(
+            "\nPuts and gets of 1 MiB and ranges of 64 KiB on {} bricks, {} a second, so many of",
+            objects::BRICKS,
+            objects::RATE
+        );
+        println!("which begin at a time, through one gateway: before a brick ails (p50/p99 ms from");
+        println!("when due), in its first second, and from then on; the longest from then on (ms);");
+        println!("the most that were open; errors; processors in use before, of all (%).\n");
+        println!("{}", objects_heading());
+        results.objects.iter().for_each(|objects| println!("{}", objects_line(objects)));
     }
     let parts = results.reads.iter().map(|reads| &reads.paced);
     let parts = parts.chain(results.writes.iter().flat_map(|writes| [&writes.before, &writes.after]));
@@ -88,6 +101,30 @@ pub(super) fn writes_line(writes: &Writes) -> String {
         seconds(writes.left),
         seconds(writes.back),
         writes.iops.mean,
+    )
+}
+
+fn objects_heading() -> String {
+    format!(
+        "{:<5} {:<3} {:<9} {:>9} {:>9} {:>9} {:>7} {:>4} {:>6} {:>4}",
+        "what", "at", "state", "before", "1st s", "later", "longest", "open", "errors", "CPU"
+    )
+}
+
+pub(super) fn objects_line(objects: &Objects) -> String {
+    let both = |part: &Percentiles| format!("{}/{}", millis(part.p50_ms), millis(part.p99_ms));
+    format!(
+        "{:<5} {:<3} {:<9} {:>9} {:>9} {:>9} {:>7} {:>4} {:>6} {:>4.0}",
+        objects.what.name(),
+        objects.together,
+        objects.state.name(),
+        both(&objects.before),
+        both(&objects.first),
+        both(&objects.later),
+        millis(objects.longest_ms()),
+        objects.most_open,
+        objects.errors,
+        objects.processors * 1e2,
     )
 }
 
