@@ -15,6 +15,7 @@ use speculative::Speculative;
 use base::{BrickId, Time};
 use core::fmt::Debug;
 use core::ops::Range;
+use core::time::Duration;
 
 /// A symbol of a segment, and who has it.
 pub type Place = (u32, BrickId);
@@ -45,8 +46,12 @@ impl AccessStrategy {
         AccessStrategy::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, access)| access)
     }
 
-    /// Of a segment of so many blocks, of which these are wanted if not all are.
-    pub(super) fn access(self, blocks: u32, wanted: Option<Range<u32>>) -> Box<dyn Access + Send> {
+    /// Of a segment of so many blocks, of which these are wanted if not all are, and waited for so long before others are asked for.
+    pub(super) fn access(
+        self,
+        blocks: u32,
+        wanted: Option<(Range<u32>, Duration)>,
+    ) -> Box<dyn Access + Send> {
         let whole: Box<dyn Access + Send> = match self {
             AccessStrategy::Speculative => Box::new(Speculative),
             AccessStrategy::Paced { window } => Box::new(Paced::new(window)),
@@ -54,7 +59,7 @@ impl AccessStrategy {
             AccessStrategy::Claimed { window } => Box::new(Claimed::new(blocks, window)),
         };
         match wanted {
-            Some(wanted) => Box::new(Ranged::new(wanted, whole)),
+            Some((wanted, patience)) => Box::new(Ranged::new(wanted, patience, whole)),
             None => whole,
         }
     }

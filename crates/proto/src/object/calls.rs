@@ -4,8 +4,11 @@
 use super::TransferId;
 use super::access::Place;
 use super::charges::Charges;
+use crate::distribute::pace::{Kind, Pace, QuestionId};
 use crate::fair::Cost;
+use crate::median::upper_median;
 use base::{BLOCK, BrickId, Payload, StreamId, Time};
+use core::ops::Range;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{FragmentId, Message, OPERATIONS_MAX, Packet, Service};
@@ -21,6 +24,16 @@ const LATE_TIMES: u32 = 8;
 const LATE_MIN: Duration = Duration::from_millis(500);
 /// What is taken for its usual time before it is known: a brick that never said anything is late after 2 s.
 const USUAL_AT_FIRST: Duration = Duration::from_millis(250);
+/// A reader of a few fragments waits for so many hundredths of the time in which nearly all answers come,
+const READ_LATE_PERCENT: u64 = 125;
+/// no less than this, as the others are many fragments,
+const READ_LATE_MIN: Duration = Duration::from_millis(2);
+/// and for so long while a brick has given fewer answers than this.
+const READ_LATE_UNKNOWN: Duration = Duration::from_millis(200);
+const READ_KNOWN_MIN: u64 = 8;
+/// It does not wait for a brick that is expected to take so many times as long as the others do, and so much longer.
+const READ_SLOW_TIMES: u64 = 2;
+const READ_SLOW_MIN_NS: u64 = 2_000_000;
 /// A brick that was busy is asked again after so long, and each time after twice as long.
 const BUSY: Duration = Duration::from_millis(50);
 /// So much content is on its way to or from a brick; the rest waits here, where it costs nothing to call it off.
@@ -67,6 +80,11 @@ impl Call {
         self.moves() as usize * BLOCK
     }
 
+    /// As what a fragment that is asked for is measured.
+    fn kind(&self) -> Option<Kind> {
+        matches!(self.wish, Wish::Get).then(|| Kind::of_read(self.blocks))
+    }
+
     /// For how long an answer is waited for.
     fn again(&self) -> Duration {
         if matches!(self.wish, Wish::Put { .. }) { CONTENT_AGAIN } else { AGAIN }
@@ -84,6 +102,8 @@ pub(super) struct Calls {
     /// What was asked of a brick that was late already, and when.
     late: Vec<(Time, Again)>,
     lanes: BTreeMap<BrickId, Lane>,
+    /// How long bricks take to give a fragment, from when it was asked for: the time for which it is held back here counts.
+    pace: Pace,
     last: u64,
     charges: Charges,
     /// To be sent.
@@ -95,6 +115,7 @@ pub(super) struct Calls {
 struct Open {
     transfer: TransferId,
     call: Call,
+    asked: Time,
     /// When it is sent again; none before it was sent.
     again: Option<Time>,
     /// How often the brick was busy.
@@ -173,6 +194,7 @@ impl Calls {
             looks: BTreeSet::new(),
             late: Vec::new(),
             lanes: BTreeMap::new(),
+            pace: Pace::default(),
             last: first,
             charges: Charges::default(),
             outbox: Vec::new(),
@@ -212,8 +234,32 @@ impl Calls {
             let place = (call.fragment.index, brick);
             self.late.push((now, Again { transfer, place, was_busy: false }));
         }
-        self.open.insert(self.last, Open { transfer, call, again: None, refused: 0, is_refused: false });
+        if let Some(kind) = call.kind() {
+            self.pace.begin(now, brick, kind, QuestionId(self.last));
+        }
+        let open = Open { transfer, call, asked: now, again: None, refused: 0, is_refused: false };
+        self.open.insert(self.last, open);
         self.fill(now, brick);
+    }
+
+    /// For how long somebody who wants these symbols of a segment alone is to wait for them before the others are asked for; not at all where a brick that
+    /// has one of them is slow.
+    pub(super) fn patience(&self, now: Time, places: &[Place], wanted: &Range<u32>, blocks: u32) -> Duration {
+        let kind = Kind::of_read(blocks);
+        let bricks: BTreeSet<BrickId> = places.iter().map(|(_, brick)| *brick).collect();
+        let expected_ns = |brick: BrickId| self.pace.expected_ns(now, brick, kind);
+        let usual_ns = upper_median(bricks.iter().map(|brick| expected_ns(*brick))).unwrap_or(0);
+        let slow_ns = usual_ns.saturating_mul(READ_SLOW_TIMES).saturating_add(READ_SLOW_MIN_NS);
+        let of_wanted = places.iter().filter(|(symbol, _)| wanted.contains(symbol));
+        if usual_ns > 0 && of_wanted.map(|(_, brick)| expected_ns(*brick)).any(|ns| ns > slow_ns) {
+            return Duration::ZERO;
+        }
+        let high_ns = |brick: &BrickId| self.pace.answered_high_ns(*brick, kind, READ_KNOWN_MIN);
+        let high_ns = upper_median(bricks.iter().filter_map(high_ns));
+        high_ns.map_or(READ_LATE_UNKNOWN, |high_ns| {
+            Duration::from_nanos(high_ns.saturating_mul(READ_LATE_PERCENT) / 100)
+                .clamp(READ_LATE_MIN, LATE_MIN)
+        })
     }
 
     /// Sends what was held back, as far as there is room on its way.
@@ -253,12 +299,16 @@ impl Calls {
             return None;
         }
         let open = self.open.remove(&operation)?;
+        if let Some(kind) = open.call.kind() {
+            self.pace.answered(now, from, kind, QuestionId(operation), open.asked);
+        }
         self.leave(operation, &open);
         self.fill(now, from);
         Some((open.transfer, open.call))
     }
 
     fn on_word(&mut self, now: Time, from: BrickId) {
+        self.pace.heard(from);
         self.lanes.entry(from).and_modify(|lane| lane.on_word(now));
         self.watch(from);
     }
@@ -355,6 +405,9 @@ impl Calls {
     fn forget(&mut self, now: Time, over: Vec<(u64, Open)>) {
         let bricks: BTreeSet<BrickId> = over.iter().map(|(_, open)| open.call.brick).collect();
         for (operation, open) in over {
+            if let Some(kind) = open.call.kind() {
+                self.pace.given_up(now, open.call.brick, kind, QuestionId(operation), open.asked);
+            }
             self.leave(operation, &open);
             if open.again.is_some() {
                 let Call { brick, stream, .. } = open.call;
@@ -420,7 +473,7 @@ impl Calls {
             let place = (open.call.fragment.index, brick);
             Again { transfer: open.transfer, place, was_busy: open.is_refused }
         };
-        // A reader asks all that have fragments anyway, and whoever answers will do.
+        // A reader asks all that have fragments anyway, and whoever answers will do; who wants a few of them has its own patience.
         let is_put = |open: &&Open| open.call.brick == brick && matches!(open.call.wish, Wish::Put { .. });
         self.open.values().filter(is_put).map(late).collect()
     }
@@ -564,6 +617,39 @@ mod tests {
         assert!(calls.lanes[&BRICK].is_late);
         assert!(calls.answered(ms(began + 1100), BRICK, sent[0]).is_none());
         assert!(!calls.lanes[&BRICK].is_late);
+    }
+
+    fn get(index: u32, brick: BrickId) -> Call {
+        let wish = Wish::Get;
+        Call { brick, wish, blocks: 16, ..put(index) }
+    }
+
+    #[test]
+    fn a_lane_that_is_full_does_not_hide_from_readers_of_a_part_that_its_brick_is_silent() {
+        let bricks: Vec<BrickId> = (1..=4).map(BrickId).collect();
+        let places: Vec<Place> = (0..).zip(bricks.iter().copied()).collect();
+        let mut calls = Calls::from(0);
+        let patience =
+            |calls: &Calls, now, symbol| calls.patience(ms(now), &places, &(symbol..symbol + 1), 16);
+        assert_eq!(patience(&calls, 0, 0), READ_LATE_UNKNOWN);
+        for turn in 0..20 {
+            for brick in &bricks {
+                calls.ask(ms(turn * 10), TransferId(0), get(0, *brick));
+                assert!(calls.answered(ms(turn * 10 + 4), *brick, calls.last).is_some());
+            }
+        }
+        let usual = patience(&calls, 200, 0);
+        assert!((ms(5).0..ms(6).0).contains(&(usual.as_nanos() as u64)), "{usual:?}");
+        // The lane to the first brick is full, and what is asked of it is held back here.
+        (0..40).for_each(|nth| calls.ask(ms(200), TransferId(nth), put(nth as u32)));
+        (100..120).for_each(|nth| calls.ask(ms(200), TransferId(nth), get(nth as u32, BRICK)));
+        calls.take_outbox();
+        assert_eq!(patience(&calls, 204, 0), usual);
+        assert_eq!(patience(&calls, 230, 0), Duration::ZERO, "it owes too much");
+        assert_eq!(patience(&calls, 230, 1), usual, "of the others nobody is slow");
+        // All readers go without it: what it owed them it has shown.
+        (100..120).for_each(|nth| calls.call_off(ms(230), TransferId(nth)));
+        assert_eq!(patience(&calls, 231, 0), Duration::ZERO);
     }
 
     fn is_put(packet: &Packet) -> bool {

@@ -107,7 +107,11 @@ impl Getting {
             return None;
         }
         let symbols = get.places.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
-        let mut access = get.strategy.access(get.coding.blocks(), get.wanted.clone());
+        let wanted = get.wanted.clone().map(|wanted| {
+            let patience = cx.calls.patience(cx.now, &get.places, &wanted, get.symbol_blocks);
+            (wanted, patience)
+        });
+        let mut access = get.strategy.access(get.coding.blocks(), wanted);
         let first = access.begin(cx.now, &get.places);
         let coder = get.coding.coder(symbols);
         let tally = Tally::new(&coder);
