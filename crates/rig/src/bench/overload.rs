@@ -464,7 +464,7 @@ impl Found {
     }
 }
 
-/// What must hold where no brick is slower than others.
+/// What must hold where no brick is slower than others, and where one was away.
 fn demands(all: &[Found]) -> Vec<Demand> {
     let mut demands = Vec::new();
     let equal = |found: &&Found| found.case.slower == 1 && found.case.away.is_none();
@@ -484,5 +484,22 @@ fn demands(all: &[Found]) -> Vec<Demand> {
             demands.push(Demand::at_least(format!("{name}: share of the best"), share, 0.9));
         }
     }
+    demands.extend(all.iter().filter_map(|found| catches_up(all, found)));
     demands
+}
+
+/// A brick that was away catches up under load in twice the time that it takes without, and in the time in which the disks take what was written
+/// meanwhile.
+fn catches_up(all: &[Found], found: &Found) -> Option<Demand> {
+    let is_loaded = |found: &Found| found.case.away.map(|away| away.under_load);
+    let is_alike = |other: &&Found| {
+        let key = |case: &Case| {
+            (case.layout.clone(), case.bricks, case.disks == Disks::Drives, case.times, case.slower)
+        };
+        key(&other.case) == key(&found.case) && is_loaded(other) == Some(false)
+    };
+    let idle = all.iter().find(is_alike).filter(|_| is_loaded(found) == Some(true))?;
+    let took = found.redundant.as_secs_f64();
+    let bound = 2.0 * idle.redundant.as_secs_f64() + took * found.writes_a_second / idle.writes_a_second;
+    Some(Demand::at_most(format!("{}: s until redundant", found.case.name()), took, bound))
 }
