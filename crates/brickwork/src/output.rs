@@ -133,21 +133,31 @@ pub fn render(table: &Table) -> String {
 /// On each side of what stands in a column.
 const PADDING: u16 = 1;
 
+/// The length of the longest word of several texts.
+pub fn longest_word<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.flat_map(str::split_whitespace).map(|word| word.chars().count()).max().unwrap_or(0)
+}
+
+/// Whether columns of these widths fit beside each other.
+pub fn fits(widths: impl IntoIterator<Item = usize>) -> bool {
+    let padding = 2 * usize::from(PADDING);
+    widths.into_iter().map(|width| width + padding).sum::<usize>() <= usize::from(columns())
+}
+
 /// No column is narrower than its longest word, as long as there is room for all of these.
 fn keep_words_whole(table: &mut Table) {
-    let longest = |text: String| text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
     let mut widths = vec![0; table.column_count()];
     for row in table.header().into_iter().chain(table.row_iter()) {
         for (width, cell) in widths.iter_mut().zip(row.cell_iter()) {
-            *width = longest(cell.content()).max(*width);
+            *width = longest_word([cell.content().as_str()].into_iter()).max(*width);
         }
     }
-    let widths: Vec<u16> = widths.into_iter().map(|width| width as u16 + 2 * PADDING).collect();
-    if widths.iter().sum::<u16>() > table.width().unwrap_or(u16::MAX) {
+    if !fits(widths.iter().copied()) {
         return;
     }
     for (column, width) in table.column_iter_mut().zip(widths) {
         if column.constraint().is_none() {
+            let width = width as u16 + 2 * PADDING;
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
         }
     }

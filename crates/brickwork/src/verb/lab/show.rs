@@ -42,6 +42,10 @@ fn provenance(outcome: &Outcome) -> String {
     format!("seeds {} to {last}{quick}; ± is half of a 95% confidence interval", outcome.effort.seed)
 }
 
+/// A text is written on one line up to so many characters, where figures have to go to a table of their own anyway.
+const TEXT_MAX: usize = 24;
+
+/// Where the columns do not fit beside each other, figures go to several tables, each with all texts.
 fn print_rows(rows: &[Row]) {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flat_map(Row::cells) {
@@ -49,6 +53,37 @@ fn print_rows(rows: &[Row]) {
             names.push(name);
         }
     }
+    let cells = |name: &&str| rows.iter().filter_map(|row| row.get(name)).collect::<Vec<_>>();
+    let is_number = |name: &&str| cells(name).into_iter().all(|cell| cell.number().is_some());
+    let texts_of = |name: &&str| {
+        let heading = core::iter::once(name.replace('_', " "));
+        heading.chain(cells(name).into_iter().map(|cell| cell.text())).collect::<Vec<_>>()
+    };
+    let longest_word = |name: &&str| output::longest_word(texts_of(name).iter().map(String::as_str));
+    let longest = |name: &&str| {
+        let longest = texts_of(name).iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        longest.min(TEXT_MAX).max(longest_word(name))
+    };
+    if output::fits(names.iter().map(longest_word)) {
+        return print_columns(rows, &names);
+    }
+    let (numbers, texts): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| is_number(name));
+    let mut begin = 0;
+    while begin < numbers.len() {
+        let widths = |end: usize| {
+            texts.iter().map(longest).chain(numbers[begin..end].iter().map(longest_word)).collect::<Vec<_>>()
+        };
+        let end = (begin + 1..=numbers.len()).take_while(|end| output::fits(widths(*end))).last();
+        let end = end.unwrap_or(begin + 1);
+        if begin > 0 {
+            println!();
+        }
+        print_columns(rows, &[&texts[..], &numbers[begin..end]].concat());
+        begin = end;
+    }
+}
+
+fn print_columns(rows: &[Row], names: &[&str]) {
     let headings: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
     let mut table = output::table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     let is_number =
