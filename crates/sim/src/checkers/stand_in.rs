@@ -5,7 +5,7 @@
 
 use super::Violation;
 use base::{BrickId, GroupId, HashMap, NodeId, Stamp, ViewNumber};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Fate, GroupView, Message, PrepareOutcome, Scope};
 
 const NAME: &str = "stand_in";
@@ -29,6 +29,8 @@ pub struct StandIns {
     writes: HashMap<Stamp, Asked>,
     /// Which write a stand-in was asked about.
     questions: HashMap<(NodeId, BrickId, u64), Stamp>,
+    /// Writes that were decided: a gateway that does not know may ask for them again, and decide again.
+    decided: BTreeSet<Stamp>,
     judged: u64,
 }
 
@@ -48,7 +50,7 @@ impl StandIns {
                 let all = under.sealed.iter().filter_map(|(slot, _)| under.stands_in_at(*slot));
                 let part: Vec<BrickId> =
                     all.filter(|stand_in| *stand_in == brick || write.scope == Scope::Row).collect();
-                if part.is_empty() {
+                if part.is_empty() || self.decided.contains(&write.stamp) {
                     return Ok(());
                 }
                 let asked = self.writes.entry(write.stamp).or_insert_with(|| Asked {
@@ -110,6 +112,7 @@ impl StandIns {
 
     fn on_commit(&mut self, coordinator: NodeId, stamp: Stamp) -> Result<(), Violation> {
         let Some(asked) = self.writes.remove(&stamp) else { return Ok(()) };
+        self.decided.insert(stamp);
         let Asked { group, view, holders } = &asked;
         if self.promised.get(group).is_some_and(|promised| promised > view) {
             return Ok(());
@@ -195,6 +198,34 @@ mod tests {
             let decide = Message::Decide { commits: vec![commit], aborts: Vec::new() };
             assert_eq!(judge.watch(GATEWAY, member, &decide).is_err(), is_found, "{fate:?}");
         }
+    }
+
+    /// Torture seed 2800171: one gateway settled another one's write, whose gateway then asked a member again and decided it, too.
+    #[test]
+    fn what_another_gateway_settled_may_be_asked_for_and_decided_again() {
+        let mut judge = StandIns::default();
+        let member = NodeId::Brick(BrickId(1));
+        let fence = Message::Fence { view: view(1), speaks: true, run: 0 };
+        let prepared = |operation| Message::Prepared {
+            operation,
+            outcome: PrepareOutcome::Prepared { previous: Vec::new() },
+            wait: Wait::default(),
+        };
+        let commit = Decision { volume: VolumeId(1), lba: 0, stamp: Stamp(5) };
+        let decide = Message::Decide { commits: vec![commit], aborts: Vec::new() };
+        let said = [
+            (NodeId::Directory, NodeId::Brick(STAND_IN), fence),
+            (GATEWAY, NodeId::Brick(STAND_IN), prepare(4, Stamp(5))),
+            (NodeId::Brick(STAND_IN), GATEWAY, prepared(4)),
+            (NodeId::Gateway(GatewayId(2)), member, decide.clone()),
+            (GATEWAY, member, prepare(7, Stamp(5))),
+            (member, GATEWAY, prepared(7)),
+            (GATEWAY, member, decide),
+        ];
+        for (from, to, message) in said {
+            judge.watch(from, to, &message).expect("the stand-in had it before anybody decided");
+        }
+        assert_eq!(judge.judged(), 1);
     }
 
     #[test]
