@@ -195,13 +195,11 @@ impl Experiment for Flapping {
             let spots = ILLNESSES.into_iter().enumerate().map(spot).collect();
             Series { name: layout.to_owned(), spots }
         });
-        let names: Vec<String> =
-            ILLNESSES.iter().enumerate().map(|(at, illness)| format!("{at}: {}", illness.name())).collect();
-        vec![Chart::lines(
+        vec![Chart::bars(
             "world.flapping.p99",
-            &format!("p99 by what ails bricks ({})", names.join("; ")),
-            Axis::new("what ails them", ""),
+            "p99 by what ails bricks",
             Axis::new("p99 of all requests", "ms"),
+            ILLNESSES.map(Illness::name).to_vec(),
             series.to_vec(),
         )]
     }

@@ -99,28 +99,31 @@ impl Experiment for Detection {
     }
 
     fn charts(&self, _: &Table, runs: &[Runs]) -> Vec<Chart> {
-        let mut series = Vec::new();
-        for device in DEVICES {
-            for symptom in SYMPTOMS {
+        let chart = |device: Device| {
+            let of_symptom = |symptom| {
                 let kinds =
                     kinds_of(device).into_iter().filter(|what| matches!(what, Ill(of, _) if *of == symptom));
-                let samples = || {
-                    kinds.clone().flat_map(|what| runs.iter().flat_map(move |runs| of(runs, device, what)))
+                let samples: Vec<_> =
+                    kinds.flat_map(|what| runs.iter().flat_map(move |runs| of(runs, device, what))).collect();
+                let found = seconds(&samples, "found");
+                let spot = |(at, s): (usize, &f64)| Spot {
+                    x: *s,
+                    y: (at + 1) as f64 / samples.len() as f64,
+                    ci95: None,
                 };
-                let (all, found) = (samples().count(), seconds(&samples().collect::<Vec<_>>(), "found"));
-                let spot =
-                    |(at, s): (usize, &f64)| Spot { x: *s, y: (at + 1) as f64 / all as f64, ci95: None };
-                let name = format!("{}, {}", device.name(), Ill(symptom, [0.0; 2]).name());
-                series.push(Series { name, spots: found.iter().enumerate().map(spot).collect() });
-            }
-        }
-        vec![Chart::lines(
-            "world.detection.seconds",
-            "Share of slow drives that are found within so many seconds",
-            Axis::new("since it began", "s"),
-            Axis::new("share found", ""),
-            series,
-        )]
+                let spots = found.iter().enumerate().map(spot).collect();
+                Series { name: Ill(symptom, [0.0; 2]).name().to_owned(), spots }
+            };
+            let name = device.name();
+            Chart::lines(
+                &format!("world.detection.seconds-{name}"),
+                &format!("{name}: share of slow drives that are found within so many seconds"),
+                Axis::new("since it began", "s").logarithmic(),
+                Axis::new("share found", ""),
+                SYMPTOMS.into_iter().map(of_symptom).collect(),
+            )
+        };
+        DEVICES.into_iter().map(chart).collect()
     }
 
     fn notes(&self) -> Vec<String> {
