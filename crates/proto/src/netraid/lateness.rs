@@ -11,8 +11,8 @@
 //! other bricks:
 //!
 //! - It *stalls*: in the latest [`WINDOW`] slots there was a late leg, and none that was answered in time, for half of the time that it was busy and for
-//!   [`HALF_TICKS_MIN`]; and for half of [`CONFIRMED`] after that. (Of hundreds under way one leg is nearly always late.) This does not count where most of the
-//!   other bricks had a hiccup, a stall of [`HICCUP_TICKS`], within [`HICCUP_FRESH`]: there one of a third of a second means nothing.
+//!   [`HALF_TICKS_MIN`]; and for half of [`CONFIRMED`] after that. (Of hundreds under way one leg is nearly always late.) Where at least half of the
+//!   other bricks had a hiccup, a stall of [`HICCUP_TICKS`], within [`HICCUP_FRESH`], a stall counts only if the brick's one before was within [`HICCUP_ALONE`].
 //! - There was a late leg for a quarter of the time of [`ROUNDS`] such windows in a row, whatever else was answered: a brick has several disks.
 
 use crate::median::upper_median;
@@ -43,6 +43,10 @@ const CONFIRMED: Duration = Duration::from_millis(64);
 const HICCUP_TICKS: u32 = 96;
 /// and for so long after that it says something of what is usual here.
 const HICCUP_FRESH: Duration = Duration::from_secs(300);
+/// A stall that is taken for a hiccup is one no longer if the brick's next one comes within this time,
+const HICCUP_ALONE: Duration = Duration::from_secs(10);
+/// and is another one: the same one is looked at after a slot at the latest.
+const HICCUP_APART: Duration = Duration::from_millis(200);
 /// Who was told to stall is not told to be well again before so long has passed.
 const HELD: Duration = Duration::from_millis(512);
 /// The latest slots are looked at so often at the most.
@@ -70,8 +74,9 @@ struct Member {
     /// Since when it has stalled for most of the latest slots, and whether it is slow for that.
     stalled_since: Option<Time>,
     is_late: bool,
-    /// When it last had a hiccup.
+    /// When it last had a hiccup, and when it last stalled for longer and that was taken for one.
     hiccup: Option<Time>,
+    excused: Option<Time>,
     /// When it was last judged, and by what.
     judged: Option<(Time, Gathered)>,
 }
@@ -256,7 +261,12 @@ impl Lateness {
             }
             let others = all.iter().filter(|(other, _)| other != brick);
             let of_others = upper_median(others.map(|(_, of)| of.stalled_share())).unwrap_or(0);
-            if are_restless || by.stalled_share() < of_others.saturating_mul(TIMES) {
+            if by.stalled_share() < of_others.saturating_mul(TIMES) {
+                continue;
+            }
+            let is_apart = |at| (HICCUP_APART..HICCUP_ALONE).contains(&now.since(at));
+            if are_restless && !member.excused.is_some_and(is_apart) {
+                member.excused = Some(now);
                 continue;
             }
             let since = *member.stalled_since.get_or_insert(now);
@@ -515,6 +525,13 @@ mod tests {
         assert_eq!(noted(100_000, 3, longer_later), [0; 0]);
         // The first one is not known to be a hiccup.
         assert_eq!(noted(100_000, 3, |ms, brick| stalls(ms, brick, 420)), [2]);
+        // Nor is a brick well that does it every two seconds.
+        let often = |ms: u64, brick| match brick {
+            1 if ms >= 50_000 => (ms % 2000 < 700).then(|| ms - ms % 2000),
+            _ => stalls(ms, brick, 200),
+        };
+        assert_eq!(noted(45_000, 3, often), [0; 0]);
+        assert_eq!(noted(49_000, 3, often), [1]);
         // A brick that goes on to stall is found by that.
         let dies = |ms, brick| match brick {
             1 if ms >= 50_000 => Some(50_000),

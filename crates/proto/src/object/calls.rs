@@ -29,7 +29,7 @@ const USUAL_AT_FIRST: Duration = Duration::from_millis(250);
 const READ_LATE_TIMES: u64 = 2;
 /// No less than this,
 const READ_LATE_MIN: Duration = Duration::from_millis(2);
-/// and for so long while a brick has given fewer answers than this.
+/// and for so long while no brick of the segment has given so many answers.
 const READ_LATE_UNKNOWN: Duration = Duration::from_millis(200);
 const READ_KNOWN_MIN: u64 = 8;
 /// It does not wait for a brick that is expected to take so many times as long as the others do, and so much longer.

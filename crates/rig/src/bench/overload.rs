@@ -488,8 +488,8 @@ fn demands(all: &[Found]) -> Vec<Demand> {
     demands
 }
 
-/// A brick that was away catches up under load in twice the time that it takes without, and in the time in which the disks take what was written
-/// meanwhile.
+/// A brick that was away catches up under load in twice the time that it takes without, and in the time in which the disks take what is written in
+/// so long.
 fn catches_up(all: &[Found], found: &Found) -> Option<Demand> {
     let is_loaded = |found: &Found| found.case.away.map(|away| away.under_load);
     let is_alike = |other: &&Found| {
@@ -500,6 +500,7 @@ fn catches_up(all: &[Found], found: &Found) -> Option<Demand> {
     };
     let idle = all.iter().find(is_alike).filter(|_| is_loaded(found) == Some(true))?;
     let took = found.redundant.as_secs_f64();
-    let bound = 2.0 * idle.redundant.as_secs_f64() + took * found.writes_a_second / idle.writes_a_second;
+    let twice = 2.0 * idle.redundant.as_secs_f64();
+    let bound = twice + twice * found.writes_a_second / idle.writes_a_second;
     Some(Demand::at_most(format!("{}: s until redundant", found.case.name()), took, bound))
 }

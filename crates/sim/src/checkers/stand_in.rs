@@ -29,8 +29,8 @@ pub struct StandIns {
     writes: HashMap<Stamp, Asked>,
     /// Which write a stand-in was asked about.
     questions: HashMap<(NodeId, BrickId, u64), Stamp>,
-    /// Writes that were decided: a gateway that does not know may ask for them again, and decide again.
-    decided: BTreeSet<Stamp>,
+    /// Writes of which a decision was judged, under this view: a gateway that does not know may ask for them again there, and decide again.
+    decided: BTreeSet<(Stamp, ViewNumber)>,
     judged: u64,
 }
 
@@ -50,7 +50,7 @@ impl StandIns {
                 let all = under.sealed.iter().filter_map(|(slot, _)| under.stands_in_at(*slot));
                 let part: Vec<BrickId> =
                     all.filter(|stand_in| *stand_in == brick || write.scope == Scope::Row).collect();
-                if part.is_empty() || self.decided.contains(&write.stamp) {
+                if part.is_empty() || self.decided.contains(&(write.stamp, *view)) {
                     return Ok(());
                 }
                 let asked = self.writes.entry(write.stamp).or_insert_with(|| Asked {
@@ -112,12 +112,12 @@ impl StandIns {
 
     fn on_commit(&mut self, coordinator: NodeId, stamp: Stamp) -> Result<(), Violation> {
         let Some(asked) = self.writes.remove(&stamp) else { return Ok(()) };
-        self.decided.insert(stamp);
         let Asked { group, view, holders } = &asked;
         if self.promised.get(group).is_some_and(|promised| promised > view) {
             return Ok(());
         }
         self.judged += 1;
+        self.decided.insert((stamp, *view));
         let Some((brick, _)) = holders.iter().find(|(_, has_it)| !**has_it) else { return Ok(()) };
         Err(Violation::new(
             NAME,

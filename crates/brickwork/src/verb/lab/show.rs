@@ -64,10 +64,10 @@ fn print_rows(rows: &[Row]) {
         let longest = texts_of(name).iter().map(|text| text.chars().count()).max().unwrap_or(0);
         longest.min(TEXT_MAX).max(longest_word(name))
     };
-    if output::fits(names.iter().map(longest_word)) {
+    let (numbers, texts): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| is_number(name));
+    if numbers.is_empty() || output::fits(names.iter().map(longest_word)) {
         return print_columns(rows, &names);
     }
-    let (numbers, texts): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| is_number(name));
     let mut begin = 0;
     while begin < numbers.len() {
         let widths = |end: usize| {
