@@ -145,7 +145,7 @@ mod tests {
     };
     use base::{ClusterId, ObjectVersion, Payload};
     use proto::directory::DirectoryConfig;
-    use proto::object::{Manifest, NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES};
+    use proto::object::{Manifest, NewObject, ObjectNews, ObjectWish};
     use std::collections::{BTreeMap, BTreeSet};
     use std::sync::mpsc;
     use std::thread::{self, JoinHandle};
@@ -160,15 +160,8 @@ mod tests {
     }
 
     fn object(bucket: &str, number: u64) -> NewObject {
-        NewObject {
-            name: ObjectName { bucket: bucket.to_owned(), key: format!("{number:05}") },
-            condition: Condition::Always,
-            losses: 1,
-            redundancy: 0,
-            put_ms: 1000 + number,
-            segment_bytes: SEGMENT_BYTES,
-            resumable: None,
-        }
+        let name = ObjectName { bucket: bucket.to_owned(), key: format!("{number:05}") };
+        NewObject { put_ms: 1000 + number, ..NewObject::usual(name) }
     }
 
     /// In the order of their names.

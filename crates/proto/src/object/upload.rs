@@ -47,6 +47,21 @@ pub struct NewObject {
     pub resumable: Option<Resumable>,
 }
 
+impl NewObject {
+    /// One that survives the loss of a brick, replaces what has its name, and says no time.
+    pub fn usual(name: ObjectName) -> NewObject {
+        NewObject {
+            name,
+            condition: Condition::Always,
+            losses: 1,
+            redundancy: 0,
+            put_ms: 0,
+            segment_bytes: SEGMENT_BYTES,
+            resumable: None,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Stage {
     /// Which version is to be patched is being asked; from where on, and which one it has to be.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use wire::{Condition, ObjectName};
+use wire::ObjectName;
 
 /// How to measure.
 #[derive(Args)]
@@ -232,15 +232,7 @@ impl Load {
         let (is_put, kind) = what;
         let name = ObjectName { bucket: "bench".to_owned(), key: format!("{kind}/{number}") };
         let wish = match is_put {
-            true => ObjectWish::Put(NewObject {
-                name,
-                condition: Condition::Always,
-                losses: 1,
-                redundancy: 0,
-                put_ms: 0,
-                segment_bytes: SEGMENT_BYTES,
-                resumable: None,
-            }),
+            true => ObjectWish::Put(NewObject::usual(name)),
             false => ObjectWish::Get(WantedObject { name, range: None, access: self.access }),
         };
         let more = (!is_put).then_some((self.last, ObjectWish::More));

@@ -3,10 +3,10 @@
 use base::{ObjectVersion, Payload, checksum};
 use proto::index::{IndexConfig, Page, Pair, Put, ShardEffect, ShardEvent};
 use proto::object::{
-    AccessStrategy, Manifest, NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES, SegmentRecord, WantedObject,
+    AccessStrategy, Manifest, NewObject, ObjectNews, ObjectWish, SegmentRecord, WantedObject,
 };
 use std::collections::BTreeMap;
-use wire::{Condition, IndexRequest, Message, ObjectName};
+use wire::{IndexRequest, Message, ObjectName};
 
 type Store = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -86,15 +86,7 @@ impl Objects {
 
     pub(super) fn put(&mut self, tag: u64, key: usize, content: Payload) -> ObjectWish {
         self.contents.insert(tag, content);
-        ObjectWish::Put(NewObject {
-            name: name(key),
-            condition: Condition::Always,
-            losses: 1,
-            redundancy: 0,
-            put_ms: 0,
-            segment_bytes: SEGMENT_BYTES,
-            resumable: None,
-        })
+        ObjectWish::Put(NewObject::usual(name(key)))
     }
 
     pub(super) fn get(key: usize) -> ObjectWish {

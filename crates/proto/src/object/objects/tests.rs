@@ -3,7 +3,7 @@
 use super::*;
 use crate::object::{AccessStrategy, Coding, SegmentRecord};
 use base::StreamId;
-use wire::{BrickPlace, Condition, FragmentId, FragmentOutcome, Wait, Wire};
+use wire::{BrickPlace, FragmentId, FragmentOutcome, Wait, Wire};
 
 mod changes;
 
@@ -153,15 +153,8 @@ fn index(request: &IndexRequest) -> Option<IndexReply> {
 }
 
 fn put(losses: u32) -> ObjectWish {
-    ObjectWish::Put(NewObject {
-        name: ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() },
-        condition: Condition::Always,
-        losses,
-        redundancy: 0,
-        put_ms: 0,
-        segment_bytes: 4096,
-        resumable: None,
-    })
+    let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+    ObjectWish::Put(NewObject { losses, segment_bytes: 4096, ..NewObject::usual(name) })
 }
 
 fn content(bytes: usize, is_last: bool) -> ObjectWish {

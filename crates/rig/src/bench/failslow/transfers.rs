@@ -6,12 +6,12 @@ use super::load::Sample;
 use anyhow::{Context, Result, bail};
 use base::{BLOCK_U64, Payload};
 use host::{AdminOptions, ObjectUser, Shutdown, Waker, run_objects};
-use proto::object::{AccessStrategy, NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES, WantedObject};
+use proto::object::{AccessStrategy, NewObject, ObjectNews, ObjectWish, WantedObject};
 use rig::noise::Noise;
 use std::collections::{BTreeMap, VecDeque};
 use std::thread;
 use std::time::{Duration, Instant};
-use wire::{Condition, ObjectName};
+use wire::ObjectName;
 
 /// Of an object: sixteen blocks of 64 KiB, and what is stored beyond them.
 pub(super) const OBJECT_BYTES: usize = 1 << 20;
@@ -156,15 +156,7 @@ impl Transfers {
         let range = (due.what == What::Range).then_some((due.from, RANGE_BYTES as u64));
         self.last += 1;
         let wishes = match due.what {
-            What::Put => vec![ObjectWish::Put(NewObject {
-                name,
-                condition: Condition::Always,
-                losses: 1,
-                redundancy: 0,
-                put_ms: 0,
-                segment_bytes: SEGMENT_BYTES,
-                resumable: None,
-            })],
+            What::Put => vec![ObjectWish::Put(NewObject::usual(name))],
             What::Get | What::Range => {
                 let access = AccessStrategy::USUAL;
                 vec![ObjectWish::Get(WantedObject { name, range, access }), ObjectWish::More]

@@ -3,11 +3,10 @@
 use super::names::{BUCKET, name};
 use base::Payload;
 use host::{ObjectUser, Waker};
-use proto::object::{NewObject, ObjectError, ObjectNews, ObjectWish, SEGMENT_BYTES};
+use proto::object::{NewObject, ObjectError, ObjectNews, ObjectWish};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wire::Condition;
 
 /// What an object is put to survive, and when it is said to have been put.
 pub(super) const LOSSES: u32 = 1;
@@ -94,15 +93,9 @@ impl Work {
         let wish = match self.what {
             What::Look => ObjectWish::Look { name },
             What::Remove => ObjectWish::Remove { name },
-            What::Put => ObjectWish::Put(NewObject {
-                name,
-                condition: Condition::Always,
-                redundancy: 0,
-                losses: LOSSES,
-                put_ms: PUT_MS,
-                segment_bytes: SEGMENT_BYTES,
-                resumable: None,
-            }),
+            What::Put => {
+                ObjectWish::Put(NewObject { losses: LOSSES, put_ms: PUT_MS, ..NewObject::usual(name) })
+            }
         };
         Some((number, wish))
     }
