@@ -74,8 +74,7 @@ struct Member {
     /// Since when it has stalled for most of the latest slots, and whether it is slow for that.
     stalled_since: Option<Time>,
     is_late: bool,
-    /// When it last had a hiccup, and when it last stalled for longer and that was taken for one.
-    hiccup: Option<Time>,
+    /// When it last stalled for longer than a hiccup, and that was taken for one.
     excused: Option<Time>,
     /// When it was last judged, and by what.
     judged: Option<(Time, Gathered)>,
@@ -140,16 +139,12 @@ impl Gathered {
     }
 }
 
-impl Member {
-    fn had_hiccup(&self, now: Time) -> bool {
-        self.hiccup.is_some_and(|at| now.since(at) < HICCUP_FRESH)
-    }
-}
-
 /// What a gateway knows of its bricks.
 #[derive(Debug, Default)]
 pub struct Lateness {
     members: BTreeMap<BrickId, Member>,
+    /// When each brick last had a hiccup, for as long as that says something: also of those that are not written to just now.
+    hiccups: BTreeMap<BrickId, Time>,
     /// When the slot under way began.
     slot: Time,
     /// When the latest slots were looked at.
@@ -212,8 +207,8 @@ impl Lateness {
         // After a pause in the writes what was gathered before is old.
         if next - before > u64::from(WINDOWS_MAX) * WINDOW as u64 {
             for member in self.members.values_mut() {
-                let Member { judged, share, hiccup, .. } = *member;
-                *member = Member { judged, share, hiccup, ..Member::default() };
+                let Member { judged, share, .. } = *member;
+                *member = Member { judged, share, ..Member::default() };
             }
             self.forget(now);
         } else {
@@ -235,6 +230,7 @@ impl Lateness {
             return;
         }
         self.judged = now;
+        self.hiccups.retain(|_, at| now.since(*at) < HICCUP_FRESH);
         let mut all = Vec::with_capacity(self.members.len());
         for (brick, member) in &self.members {
             let mut by = Gathered::default();
@@ -242,12 +238,10 @@ impl Lateness {
             all.push((*brick, by));
         }
         for (brick, by) in &all {
-            let others = self.members.iter().filter(|(other, _)| *other != brick).map(|(_, of)| of);
-            let are_restless = upper_median(others.map(|of| of.had_hiccup(now))).unwrap_or(false);
-            let Some(member) = self.members.get_mut(brick) else { continue };
             if by.stalled >= HICCUP_TICKS {
-                member.hiccup = Some(now);
+                self.hiccups.insert(*brick, now);
             }
+            let Some(member) = self.members.get_mut(brick) else { continue };
             let is_stalled = by.says_something()
                 && by.takes_longer()
                 && by.stalled >= HALF_TICKS_MIN
@@ -260,10 +254,12 @@ impl Lateness {
                 continue;
             }
             let others = all.iter().filter(|(other, _)| other != brick);
-            let of_others = upper_median(others.map(|(_, of)| of.stalled_share())).unwrap_or(0);
+            let of_others = upper_median(others.clone().map(|(_, of)| of.stalled_share())).unwrap_or(0);
             if by.stalled_share() < of_others.saturating_mul(TIMES) {
                 continue;
             }
+            let had_hiccup = |(other, _): &(BrickId, Gathered)| self.hiccups.contains_key(other);
+            let are_restless = upper_median(others.map(had_hiccup)).unwrap_or(false);
             let is_apart = |at| (HICCUP_APART..HICCUP_ALONE).contains(&now.since(at));
             if are_restless && !member.excused.is_some_and(is_apart) {
                 member.excused = Some(now);
@@ -494,9 +490,19 @@ mod tests {
 
     /// Legs every 10 ms to bricks that answer within 2 ms, but stall, and are noted again and again meanwhile, from when `stalls` says. Who is told to be slow.
     fn noted(span_ms: u64, bricks: u32, stalls: impl Fn(u64, u32) -> Option<u64>) -> Vec<u32> {
+        noted_while(span_ms, bricks, |_| true, stalls)
+    }
+
+    /// The same, where legs come only while `writes` says so.
+    fn noted_while(
+        span_ms: u64,
+        bricks: u32,
+        writes: impl Fn(u64) -> bool,
+        stalls: impl Fn(u64, u32) -> Option<u64>,
+    ) -> Vec<u32> {
         let (mut lateness, mut reports) = (Lateness::default(), Vec::new());
         let quick = Duration::from_millis(2);
-        for ms in (4096..4096 + span_ms).step_by(10) {
+        for ms in (4096..4096 + span_ms).step_by(10).filter(|ms| writes(*ms)) {
             let now = Time(ms * 1_000_000);
             for brick in 0..bricks {
                 let took = stalls(ms, brick).map_or(quick, |from| Duration::from_millis(ms - from));
@@ -523,6 +529,9 @@ mod tests {
         };
         let longer_later = |ms, brick| stalls(ms, brick, if ms < 30_000 { 200 } else { 420 });
         assert_eq!(noted(100_000, 3, longer_later), [0; 0]);
+        // Also where writes come for 10 s in each minute only.
+        let longer_later = |ms: u64, brick| stalls(ms, brick, if ms < 62_000 { 200 } else { 420 });
+        assert_eq!(noted_while(130_000, 3, |ms| ms % 60_000 < 20_000, longer_later), [0; 0]);
         // The first one is not known to be a hiccup.
         assert_eq!(noted(100_000, 3, |ms, brick| stalls(ms, brick, 420)), [2]);
         // Nor is a brick well that does it every two seconds.
