@@ -27,7 +27,7 @@ const USUAL_AT_FIRST: Duration = Duration::from_millis(250);
 /// A reader of a few fragments waits for so many times the time in which 95 of 100 answers come: the others are many fragments (dozens for one), so that few
 /// readers may ask for them where all is well. Of answers whose times follow an exponential law one in 400 takes longer.
 const READ_LATE_TIMES: u64 = 2;
-/// No less than this,
+/// No less than this (and no more than [`AGAIN`]: where all answers take long, more questions would make them longer),
 const READ_LATE_MIN: Duration = Duration::from_millis(2);
 /// and for so long while no brick of the segment has given so many answers.
 const READ_LATE_UNKNOWN: Duration = Duration::from_millis(200);
@@ -258,7 +258,7 @@ impl Calls {
         let high_ns = |brick: &BrickId| self.pace.answered_high_ns(*brick, kind, READ_KNOWN_MIN);
         let high_ns = upper_median(bricks.iter().filter_map(high_ns));
         high_ns.map_or(READ_LATE_UNKNOWN, |high_ns| {
-            Duration::from_nanos(high_ns.saturating_mul(READ_LATE_TIMES)).clamp(READ_LATE_MIN, LATE_MIN)
+            Duration::from_nanos(high_ns.saturating_mul(READ_LATE_TIMES)).clamp(READ_LATE_MIN, AGAIN)
         })
     }
 

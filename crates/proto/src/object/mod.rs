@@ -299,8 +299,8 @@ impl Transfers {
             let cx = &mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx };
             match self.under_way.get_mut(&transfer) {
                 Some((Transfer::Get(get), _)) => get.on_late(cx, place),
-                // Where all bricks are busy, more copies would make them busier.
-                Some((Transfer::Put(put), _)) if !was_busy => put.on_late(cx, place.1),
+                Some((Transfer::Put(put), _)) if was_busy => put.on_busy(cx, place.1),
+                Some((Transfer::Put(put), _)) => put.on_late(cx, place.1),
                 _ => {}
             }
         }

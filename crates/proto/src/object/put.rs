@@ -153,6 +153,8 @@ struct Brick {
     is_out: bool,
     /// It has been waited for longer than an answer takes, and has said nothing since.
     is_late: bool,
+    /// It said that it takes nothing just now, and has taken nothing since.
+    is_busy: bool,
 }
 
 impl Brick {
@@ -237,7 +239,7 @@ impl Putting {
     /// As many are stored as were to be, and are not enough: of symbols in any number a few choices in a thousand are not. And all bricks that answer have their share. They take
     /// more than that: what decides is whether the loss of any of them is survived.
     fn is_short(&self) -> bool {
-        let answers = |brick: &&Brick| !brick.is_out && !brick.is_late;
+        let answers = |brick: &&Brick| !brick.is_out && !brick.is_late && !brick.is_busy;
         let mut answering = self.bricks.values().filter(answers).peekable();
         self.stored.len() >= self.put.symbols as usize
             && self.share < self.put.symbols_max()
@@ -250,6 +252,14 @@ impl Putting {
     pub(super) fn on_late(&mut self, cx: &mut Context<'_>, brick: BrickId) {
         self.bricks.get_mut(&brick).expect("a brick of this put").is_late = true;
         self.fill(cx);
+    }
+
+    /// It is asked again, and others are sent nothing in its place: where all bricks are busy, more copies would make them busier.
+    pub(super) fn on_busy(&mut self, cx: &mut Context<'_>, brick: BrickId) {
+        self.bricks.get_mut(&brick).expect("a brick of this put").is_busy = true;
+        if self.is_short() {
+            self.fill(cx);
+        }
     }
 
     /// No brick takes more, or what they have is still not enough.
@@ -346,7 +356,7 @@ impl Putting {
     ) -> Option<Transfer> {
         let there = self.bricks.get_mut(&brick).expect("a brick of this put");
         let content = there.open.remove(&index).expect("a fragment that was on its way");
-        there.is_late = false;
+        (there.is_late, there.is_busy) = (false, false);
         if outcome == FragmentOutcome::Done {
             there.stored.push(index);
             self.stored.push((index, brick));

@@ -16,8 +16,10 @@ struct World {
     transfers: Transfers,
     stored: BTreeMap<(BrickId, FragmentId), Payload>,
     dead: BTreeSet<BrickId>,
-    /// These take nothing.
+    /// These take nothing,
     full: BTreeSet<BrickId>,
+    /// and these nothing just now.
+    busy: BTreeSet<BrickId>,
     /// All others take so many fragments.
     room: Option<usize>,
     /// Of a hundred messages so many are lost.
@@ -50,6 +52,7 @@ impl World {
             stored: BTreeMap::new(),
             dead: BTreeSet::new(),
             full: BTreeSet::new(),
+            busy: BTreeSet::new(),
             room: None,
             losses,
             coming: BTreeMap::new(),
@@ -118,6 +121,7 @@ impl World {
                 let outcome = match (is_full, self.rng.u8(0..20)) {
                     (true, _) => FragmentOutcome::NoSpace,
                     (_, 0) => FragmentOutcome::Busy,
+                    _ if self.busy.contains(&brick) => FragmentOutcome::Busy,
                     _ => {
                         let before = self.stored.insert((brick, fragment), packet.payload.clone());
                         let was_wrong = self.wrong.remove(&(brick, fragment));
@@ -579,17 +583,18 @@ fn what_no_segment_can_be_is_refused() {
     }
 }
 
-/// Of symbols in any number a few choices in a thousand are not enough. Where the bricks that answer had their share, and one said nothing, the put waited for that
+/// Of symbols in any number a few choices in a thousand are not enough. Where the bricks that answer had their share, and one said nothing or was busy, the put waited for that
 /// one until it gave up.
 #[test]
-fn a_put_beside_a_dead_brick_is_not_stuck_where_an_unlucky_choice_of_symbols_is_not_enough() {
+fn a_put_beside_a_dead_or_busy_brick_is_not_stuck_where_an_unlucky_choice_of_symbols_is_not_enough() {
     // As for 22 MiB on six bricks.
     let (blocks, symbols) = (44, 63);
-    for seed in 0..400 {
+    for (seed, is_busy) in (0..400).flat_map(|seed| [(seed, false), (seed, true)]) {
         let mut world = World::new(seed, 0);
         let mut put = put(Coding::precoded(blocks), symbols, 1, &mut Rng::with_seed(seed));
         put.bricks.truncate(6);
-        world.dead.insert(BrickId(1 + seed as u32 % 6));
+        let brick = BrickId(1 + seed as u32 % 6);
+        if is_busy { &mut world.busy } else { &mut world.dead }.insert(brick);
         let places = world.put(put).expect("the others take it");
         assert!(world.now < Time(10_000_000_000), "{seed}: {:?}", world.now);
         assert!(places.len() < symbols as usize + 20, "{seed}: {}", places.len());
