@@ -59,7 +59,10 @@ impl Illness {
     fn name(self) -> String {
         match self {
             Illness::None => "all well".to_owned(),
-            Stops(stopped, every) => format!("stops {stopped} of {every} ms"),
+            Stops(stopped, every) => {
+                let seconds = |ms: u64| ms as f64 / 1000.0;
+                format!("stops {} s in every {} s", seconds(stopped), seconds(every))
+            }
             SlowEveryOtherMinute(times) => format!("{times} times as slow every other minute"),
             BesideADeadOne(1) => "one dead".to_owned(),
             BesideADeadOne(times) => format!("one dead, one {times} times as slow"),
@@ -186,22 +189,32 @@ impl Experiment for Flapping {
     }
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        let series = LAYOUTS.map(|layout| {
-            let spot = |(at, illness): (usize, Illness)| Spot {
-                x: at as f64,
-                y: of(table, layout, illness, "p99_ms"),
-                ci95: None,
-            };
-            let spots = ILLNESSES.into_iter().enumerate().map(spot).collect();
-            Series { name: layout.to_owned(), spots }
-        });
-        vec![Chart::bars(
-            "world.flapping.p99",
-            "p99 by what ails bricks",
-            Axis::new("p99 of all requests", "ms"),
-            ILLNESSES.map(Illness::name).to_vec(),
-            series.to_vec(),
-        )]
+        let chart = |figure: &str, id: &str, title: &str, axis: Axis| {
+            let series = LAYOUTS.map(|layout| {
+                let spot = |(at, illness): (usize, Illness)| Spot {
+                    x: at as f64,
+                    y: of(table, layout, illness, figure),
+                    ci95: None,
+                };
+                let spots = ILLNESSES.into_iter().enumerate().map(spot).collect();
+                Series { name: layout.to_owned(), spots }
+            });
+            Chart::bars(id, title, axis, ILLNESSES.map(Illness::name).to_vec(), series.to_vec())
+        };
+        vec![
+            chart(
+                "p99_ms",
+                "world.flapping.p99",
+                "99th percentile of response times, by what ails bricks",
+                Axis::new("p99 of all requests", "ms"),
+            ),
+            chart(
+                "longest_ms",
+                "world.flapping.longest",
+                "Longest request of the hour, by what ails bricks",
+                Axis::new("longest request", "ms"),
+            ),
+        ]
     }
 
     fn notes(&self) -> Vec<String> {
@@ -249,8 +262,10 @@ impl Job for Ill {
         for change in standings.changes.iter().filter(|change| is_away(&change.standing)) {
             *whys.entry(change.brick.to_string()).or_default() += 1;
         }
-        let notes =
-            whys.into_iter().map(|(brick, times)| format!("{brick} stood differently {times} times."));
+        let notes = whys.into_iter().map(|(brick, times)| match times {
+            1 => format!("The state of {brick} changed once."),
+            _ => format!("The state of {brick} changed {times} times."),
+        });
         Ok(sample(&lived, &figures, notes))
     }
 }

@@ -207,7 +207,7 @@ impl fmt::Display for News {
                 of_groups(*groups)
             ),
             News::HeldForSlow { brick, why } => {
-                write!(f, "{brick} is slow and is to leave its groups when its lease has ended: {why}")
+                write!(f, "{brick} is slow and leaves its groups once it has given back its lease: {why}")
             }
             News::KeptThoughSlow { brick, why, group } => write!(
                 f,

@@ -29,23 +29,23 @@ const WINDOW: usize = 4;
 /// A leg is never late before: a disk that must flush for a neighbour first takes as long.
 const FLOOR: Duration = Duration::from_millis(8);
 const TIMES: u32 = 3;
-/// A brick that stalls for one in so many ticks holds others up at once,
+/// A brick stalls if it did for one in so many of the ticks in which it was busy.
 const HALF: u32 = 2;
-/// if it stalled for so many,
+/// It does not stall if it did for fewer ticks than that.
 const HALF_TICKS_MIN: u32 = 240;
-/// and for one in so many in the long run,
-const QUARTER: u32 = 4;
-/// if it was late for so many in each window.
-const QUARTER_TICKS_MIN: u32 = 32;
-/// and for half of the time of so much longer.
+/// A stall counts if the brick stalled for half of so much time after it, too: a gateway that stood still itself sees none of its answers before.
 const CONFIRMED: Duration = Duration::from_millis(64);
-/// Who stalled for so many ticks of the latest slots had a hiccup at least,
+/// A window speaks against a brick if a leg was late for one in so many of the ticks in which it was busy.
+const QUARTER: u32 = 4;
+/// It does not if legs were late for fewer ticks than that.
+const QUARTER_TICKS_MIN: u32 = 32;
+/// Who stalled for so many ticks of the latest slots had a hiccup at least.
 const HICCUP_TICKS: u32 = 96;
-/// and for so long after that it says something of what is usual here.
+/// For so long after it a hiccup says something of what is usual here.
 const HICCUP_FRESH: Duration = Duration::from_secs(300);
-/// A stall that is taken for a hiccup is one no longer if the brick's next one comes within this time,
+/// Where hiccups are usual, a stall counts if it follows the brick's last one within this time.
 const HICCUP_ALONE: Duration = Duration::from_secs(10);
-/// and is another one: the same one is looked at after a slot at the latest.
+/// Two stalls that are less apart are the same one, which is looked at after a slot at the latest.
 const HICCUP_APART: Duration = Duration::from_millis(200);
 /// Who was told to stall is not told to be well again before so long has passed.
 const HELD: Duration = Duration::from_millis(512);

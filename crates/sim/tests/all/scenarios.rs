@@ -311,7 +311,8 @@ fn stories_go_as_they_are_told() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Which of the first seeds tell the story, as many as `SCENARIO_SEEDS` says: for a scenario whose own does so no more.
+/// Which of the first seeds tell the story, as many as `SCENARIO_SEEDS` says: for a scenario whose own does so no more. With
+/// `--nocapture` each is named when it is found.
 fn others(scenario: &Scenario) -> String {
     let count = std::env::var_os("SCENARIO_SEEDS").map_or(0, |count| {
         count.to_str().and_then(|count| count.parse().ok()).expect("SCENARIO_SEEDS is a number of seeds")
@@ -320,7 +321,9 @@ fn others(scenario: &Scenario) -> String {
     for seed in 1..=count {
         let (outcome, _) = run(seed, &scenario.options, None);
         if check_reached(scenario, &outcome).is_ok() && tell(scenario, seed).is_ok() {
-            write!(found, "\n  seed {seed} does, with {} events", outcome.events).unwrap();
+            let does = format!("seed {seed} does, with {} events", outcome.events);
+            eprintln!("{}: {does}", scenario.path.display());
+            write!(found, "\n  {does}").unwrap();
         }
     }
     found

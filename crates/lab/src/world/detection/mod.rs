@@ -117,8 +117,8 @@ impl Experiment for Detection {
             let name = device.name();
             Chart::lines(
                 &format!("world.detection.seconds-{name}"),
-                &format!("{name}: share of slow drives that are found within so many seconds"),
-                Axis::new("since it began", "s").logarithmic(),
+                &format!("{name}: share of all slow drives found in time, of every severity"),
+                Axis::new("time since the drive fell ill", "s").logarithmic(),
                 Axis::new("share found", ""),
                 SYMPTOMS.into_iter().map(of_symptom).collect(),
             )
