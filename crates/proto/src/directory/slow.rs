@@ -37,8 +37,10 @@ const OBSERVED_FOR: Duration = Duration::from_secs(3);
 const FIRST_WORD: Duration = Duration::from_millis(640);
 /// The most bricks of which one gateway is heard.
 const OBSERVED_MAX: usize = 4096;
-/// A brick that only catches up is slow because of that: so long it may be, if its link is not the reason.
+/// A brick that only catches up is slow because of that: so long it may be in all, if its link is not the reason.
 const JOINING_PATIENCE: Duration = Duration::from_secs(10);
+/// Of the time in which it is not slow one part in so many makes up for time in which it was.
+const MAKES_UP: u32 = 4;
 /// Time in which a brick is not well counts against its being well so many times: who is not for a tenth of the time
 /// never returns, and a hiccup costs seconds.
 const ILL_TICKS: u32 = 10;
@@ -65,6 +67,8 @@ pub(super) struct Slow {
     used: BTreeMap<BrickId, Time>,
     /// Bricks that are held for slow and not left out (yet), since when, and why.
     suspects: BTreeMap<BrickId, Suspect>,
+    /// Bricks that only catch up and were slow meanwhile.
+    burdens: BTreeMap<BrickId, Burden>,
     /// Since when bricks that are left out have been well, as it were: see [`ILL_TICKS`].
     well: BTreeMap<BrickId, Time>,
     /// Bricks that fell silent lately.
@@ -80,6 +84,13 @@ struct Silences {
     under_way: Option<(Time, u64)>,
     /// When it came back lately.
     ended: VecDeque<Time>,
+}
+
+/// For how long a brick that only catches up has been slow, less what makes up for it: see [`MAKES_UP`].
+#[derive(Debug)]
+struct Burden {
+    slow_for: Duration,
+    looked: Time,
 }
 
 #[derive(Debug)]
@@ -138,6 +149,7 @@ impl Slow {
     /// The brick is no more.
     pub(super) fn forget(&mut self, brick: BrickId) {
         self.suspects.remove(&brick);
+        self.burdens.remove(&brick);
         self.well.remove(&brick);
         self.silences.remove(&brick);
         self.saturated.forget(brick);
@@ -152,11 +164,12 @@ impl Slow {
         brick: BrickId,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let Some(verdict) = self.verdict(cluster, now, brick) else {
+        let verdict = self.verdict(cluster, now, brick);
+        let is_borne = self.is_borne(cluster, now, (brick, verdict.is_some()));
+        let Some(verdict) = verdict else {
             self.suspects.remove(&brick);
             return self.forget_good_conduct(cluster, now, brick, fx);
         };
-        let catches_up = self.writing(cluster, brick).all(|view| view.is_catching_up(brick));
         let is_silent = self.is_silent(cluster, now, brick);
         let needed_by = self.needed_by(cluster, now, (brick, verdict.stands_still));
         let suspect = self.suspects.entry(brick).or_insert(Suspect {
@@ -165,11 +178,6 @@ impl Slow {
             needed_by: None,
         });
         suspect.verdict = verdict.clone();
-        let lasted = now.since(suspect.since);
-        let is_borne = catches_up && lasted < JOINING_PATIENCE && {
-            let health = cluster.status(brick).map_or_else(Health::default, |status| status.health);
-            self.has_good_link(cluster, brick, &health)
-        };
         if is_silent || is_borne {
             return;
         }
@@ -180,6 +188,26 @@ impl Slow {
             cluster.counters.count(Counter::SlowMemberKeptWhereItsGroupsNeedIt);
             cluster.tell(now, vec![News::KeptThoughSlow { brick, why: verdict.why, group }], fx);
         }
+    }
+
+    /// Whether the brick only catches up, and others bear that it is slow meanwhile.
+    fn is_borne(&mut self, cluster: &Cluster, now: Time, (brick, is_slow): (BrickId, bool)) -> bool {
+        if !is_slow && !self.burdens.contains_key(&brick) {
+            return false;
+        }
+        if !self.writing(cluster, brick).all(|view| view.is_catching_up(brick)) {
+            self.burdens.remove(&brick);
+            return false;
+        }
+        let burden = self.burdens.entry(brick).or_insert(Burden { slow_for: Duration::ZERO, looked: now });
+        let passed = now.since(core::mem::replace(&mut burden.looked, now));
+        burden.slow_for = match is_slow {
+            true => burden.slow_for + passed,
+            false => burden.slow_for.saturating_sub(passed / MAKES_UP),
+        };
+        let lasted = burden.slow_for;
+        let health = cluster.status(brick).map_or_else(Health::default, |status| status.health);
+        lasted < JOINING_PATIENCE && self.has_good_link(cluster, brick, &health)
     }
 
     /// Whether it is back from a silence for which it was left out.
@@ -223,6 +251,7 @@ impl Slow {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         self.suspects.remove(&brick);
+        self.burdens.remove(&brick);
         self.well.remove(&brick);
         cluster.counters.count(Counter::MemberHeldForSlow);
         let Verdict { why, stands_still } = verdict;

@@ -460,6 +460,24 @@ fn a_brick_is_not_held_for_slow_as_soon_as_it_catches_up() {
 }
 
 #[test]
+fn a_brick_that_is_slow_most_of_the_time_while_it_catches_up_leaves() {
+    // Of three seconds it is slow for so many.
+    for (slow_ms, leavings) in [(2000, 1), (500, 0)] {
+        let mut stage = Stage::new(3);
+        stage.volume("raid1x3", 1);
+        let brick = brick_at(&stage.view(), 1);
+        let status = stage.bricks.remove(&brick).expect("a brick");
+        stage.run(5000);
+        stage.bricks.insert(brick, status);
+        for _ in 0..10 {
+            stage.observe(slow_ms, &[(FIRST, &[brick])]);
+            stage.observe(3000 - slow_ms, &[(FIRST, &[])]);
+        }
+        assert_eq!(stage.leavings(), leavings, "slow for {slow_ms} of 3000 ms");
+    }
+}
+
+#[test]
 fn a_brick_that_stays_slow_is_rebuilt_elsewhere_like_one_that_stays_away() {
     let mut stage = Stage::new(4).without_stand_ins();
     stage.volume("raid1x3", 1);
