@@ -348,6 +348,8 @@ pub(crate) struct Intrigues {
     pub(crate) old_store: bool,
     /// A second process runs with a copy of a brick's disks.
     pub(crate) twins: bool,
+    /// So many volumes of one group are there before all others, and nobody ever opens them.
+    pub(crate) prefilled: u32,
 }
 
 /// What the seed drew.
@@ -427,10 +429,17 @@ impl Shape {
             disks.journal_bytes = disks.journal_bytes.max(1 << 20);
         }
         let operations = options.operations.unwrap_or(draw.between(1000, 4000));
-        let intrigues = match options.faults {
+        let mut intrigues = match options.faults {
             true => draw_intrigues(seed, options.plant.as_deref()),
             false => Intrigues::default(),
         };
+        let mut bounds = draw_bounds(seed);
+        if are_small {
+            // What bricks note of so many groups would not fit.
+            intrigues.prefilled = 0;
+        } else if intrigues.prefilled > 0 {
+            bounds.page_bytes = bounds.page_bytes.max(PREFILLED_PAGE_BYTES);
+        }
         Shape {
             bricks,
             gateways,
@@ -444,7 +453,7 @@ impl Shape {
                 scrub_interval_s: *draw.pick(&[0, 0, 0, 10, 30]),
             },
             clocks: Clocks { stand: clocks_stand, ..draw_clocks(seed, draw, is_skewed) },
-            bounds: draw_bounds(seed),
+            bounds,
             turns: draw_turns(seed),
             shares: draw_shares(seed),
             intrigues,
@@ -495,7 +504,10 @@ impl Shape {
             self.load.clients,
             self.load.actors,
             volumes.join(", ")
-        )
+        ) + &match self.intrigues.prefilled {
+            0 => String::new(),
+            volumes => format!(", beside {volumes} that nobody opens"),
+        }
     }
 }
 
@@ -659,6 +671,11 @@ const TWINS_PERCENT: u32 = 20;
 /// In so many volumes come and go that nobody opens.
 const CHURN_PERCENT: u32 = 25;
 
+/// In so many there are volumes before all others.
+const PREFILLED_PERCENT: u32 = 2;
+/// There a page has at least so much, for what is told in pages of a change each is not told within a run.
+const PREFILLED_PAGE_BYTES: usize = 16 << 10;
+
 /// In three of ten seeds an operator works on streams, and in half of these, and some others, a gateway lies about delays.
 fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
     let mut draw = Draw::new(seed ^ 0x6c69_6573);
@@ -673,7 +690,10 @@ fn draw_intrigues(seed: u64, plant: Option<&str>) -> Intrigues {
     let twins = Draw::new(seed ^ 0x7477_696e).percent(TWINS_PERCENT) || is_planted("counts_at_once");
     let mut of_churn = Draw::new(seed ^ 0x6368_726e);
     let churn = of_churn.percent(CHURN_PERCENT).then(|| of_churn.bits());
-    Intrigues { lies, commands, churn, old_disks, old_store, twins }
+    let mut of_prefilled = Draw::new(seed ^ 0x7072_6566);
+    let prefilled =
+        if of_prefilled.percent(PREFILLED_PERCENT) { of_prefilled.between(200, 2000) as u32 } else { 0 };
+    Intrigues { lies, commands, churn, old_disks, old_store, twins, prefilled }
 }
 
 /// Policies of a seed's volumes, drawn apart from all else. Half of them are one of those with the most to go wrong.

@@ -27,6 +27,8 @@ const CRASHES: [Incident; 6] = [
     Incident::ClientsKilled,
 ];
 const SETUP_NS: u64 = 60 * SECOND;
+/// Volumes that nobody opens are made so many at once.
+const PREFILLED_AT_ONCE: usize = 50;
 /// The family of volumes that are left out of a run: no volume has this one.
 const NO_VOLUME: VolumeId = VolumeId(u64::MAX);
 
@@ -193,6 +195,7 @@ impl World {
         }
         self.await_bricks()?;
         self.set_care()?;
+        self.prefill()?;
         self.create_volumes()?;
         for client in 0..self.shape.load.clients as usize {
             let volume = client % self.shape.volumes.len();
@@ -241,6 +244,24 @@ impl World {
             rebuild_after_s: Some(shape.upkeep.rebuild_after_s),
         };
         self.administer(vec![care]).map(drop)
+    }
+
+    /// Makes the volumes that are there before all others.
+    fn prefill(&mut self) -> Result<(), Violation> {
+        let model = self.workload.plan(0).clone();
+        for first in (0..self.shape.intrigues.prefilled).step_by(PREFILLED_AT_ONCE) {
+            let last = self.shape.intrigues.prefilled.min(first + PREFILLED_AT_ONCE as u32);
+            let named = (first..last).map(|number| VolumePlan {
+                name: format!("before{number}"),
+                spread: 1,
+                far_stripes: 0,
+                ..model.clone()
+            });
+            let plans: Vec<VolumePlan> = named.collect();
+            let requests = plans.iter().map(|plan| plan.creation(self.physics.draw().bits())).collect();
+            self.administer(requests)?;
+        }
+        Ok(())
     }
 
     fn create_volumes(&mut self) -> Result<(), Violation> {

@@ -50,8 +50,9 @@ impl Briefing {
                             briefing.views.push(view.clone());
                         }
                     }
-                    // One that is new in a group may have missed its family, however old.
-                    view.map(|view| view.volume)
+                    // One that is new in a group may have missed its family, however old. Of what is not stored yet it hears later: no page
+                    // ends in there, however much it is.
+                    view.filter(|_| version <= durable).map(|view| view.volume)
                 }
                 Change::Family(family) => Some(family),
                 Change::Deleted(volume) => {

@@ -12,7 +12,7 @@ use crate::world::event::Event;
 use base::VolumeId;
 use model::Draw;
 use std::collections::BTreeSet;
-use wire::{AdminReply, AdminRequest};
+use wire::{AdminReply, AdminRequest, VolumeInfo};
 
 /// Volumes that there are at a time, each with so many snapshots at most.
 const VOLUMES_MAX: usize = 3;
@@ -129,14 +129,22 @@ impl World {
         }
     }
 
+    /// All volumes, page by page.
+    fn all_volumes(&mut self) -> Result<Vec<VolumeInfo>, Violation> {
+        let mut volumes: Vec<VolumeInfo> = Vec::new();
+        loop {
+            let from = volumes.last().map_or(VolumeId(0), |last| VolumeId(last.id.0 + 1));
+            match self.administer(vec![AdminRequest::ListVolumes { from: Some(from) }])?.remove(0) {
+                AdminReply::Volumes(page) if page.is_empty() => return Ok(volumes),
+                AdminReply::Volumes(page) => volumes.extend(page),
+                other => return Err(Violation::new("live", format!("the volumes are {other:?}"))),
+            }
+        }
+    }
+
     /// Every brick has forgotten the volumes that are deleted, whatever it missed of their lives.
     pub(crate) fn deletions_are_known(&mut self) -> Result<(), Violation> {
-        let AdminReply::Volumes(volumes) =
-            self.administer(vec![AdminRequest::ListVolumes { from: None }])?.remove(0)
-        else {
-            return Ok(());
-        };
-        let there: BTreeSet<VolumeId> = volumes.iter().map(|volume| volume.family).collect();
+        let there: BTreeSet<VolumeId> = self.all_volumes()?.iter().map(|volume| volume.family).collect();
         for (node, brick) in self.nodes.iter().filter_map(|node| Some((node.id(), node.machine()?.brick()?)))
         {
             let gone: BTreeSet<VolumeId> = brick.volumes_held().filter(|of| !there.contains(of)).collect();

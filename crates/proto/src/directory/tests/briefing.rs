@@ -166,3 +166,38 @@ fn a_brick_that_is_new_in_a_group_hears_of_its_family_however_old_that_is() {
     assert!(substitute != lost && stage.view().is_joining(substitute));
     assert_eq!(stage.brief(substitute, before).orders.families.len(), 1);
 }
+
+/// A brick of many groups is lost: their views change at once, and no page can end among changes that are not stored.
+#[test]
+fn what_is_not_stored_yet_makes_no_answer_longer() {
+    let mut stage = Stage::new(3);
+    for nonce in 1..=20 {
+        stage.volume_named(&format!("v{nonce}"), "raid1x3", 4, nonce);
+    }
+    let cluster = &mut stage.directory.desk.cluster;
+    cluster.config.page_bytes = 200;
+    let known = cluster.records.counts.version;
+    let groups: Vec<GroupId> = cluster.records.groups.keys().copied().collect();
+    for group in &groups {
+        let version = cluster.records.bump();
+        cluster.records.groups.change(group, |record| record.changed = version);
+    }
+    let puts = groups.iter().map(|group| cluster.records.put_group(*group));
+    let puts = puts.chain([cluster.records.put_counts()]).collect();
+    let told = stage.brief(BrickId(2), known);
+    assert_eq!((told.version, told.orders.families.len()), (known, 0));
+    let mut fx = Vec::new();
+    stage.directory.desk.cluster.put(puts, Vec::new(), &mut fx);
+    stage.follow(fx);
+    let (mut known, mut families) = (known, BTreeSet::new());
+    loop {
+        let told = stage.brief(BrickId(2), known);
+        assert!(told.orders.families.len() < 8, "a page of {} families", told.orders.families.len());
+        families.extend(told.orders.families.iter().map(|family| family.volumes[0].id));
+        if told.lease_ns > 0 {
+            break;
+        }
+        known = told.version;
+    }
+    assert_eq!(families.len(), 20);
+}
