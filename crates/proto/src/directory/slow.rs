@@ -202,10 +202,14 @@ impl Slow {
         let burden = self.burdens.entry(brick).or_insert(Burden { slow_for: Duration::ZERO, looked: now });
         let passed = now.since(core::mem::replace(&mut burden.looked, now));
         burden.slow_for = match is_slow {
-            true => burden.slow_for + passed,
+            // A directory that stood still knows no more than what it was told last.
+            true => burden.slow_for + passed.min(OBSERVED_FOR),
             false => burden.slow_for.saturating_sub(passed / MAKES_UP),
         };
         let lasted = burden.slow_for;
+        if lasted.is_zero() && !is_slow {
+            self.burdens.remove(&brick);
+        }
         let health = cluster.status(brick).map_or_else(Health::default, |status| status.health);
         lasted < JOINING_PATIENCE && self.has_good_link(cluster, brick, &health)
     }
