@@ -2,11 +2,12 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `workload` (what fio does), `target` (what it does it to, and what
 //! that costs), `bounds` (nbdkit and the bare disk), `bricks` (Brickwork's clusters), `flushes`, `memory`, then `claims` (what
-//! must hold, a `demand` each) and `table`. `rebuild`, `failslow`, `fairness`, `netraid`, `index`, `object`, `disk`, `many`, `overload` and `outage` are measurements of their own. Each
+//! must hold, a `demand` each) and `table`; `ceph` is a peer beside which some of the rest measures. `rebuild`, `failslow`, `fairness`, `netraid`, `index`, `object`, `disk`, `many`, `overload` and `outage` are measurements of their own. Each
 //! workload goes over all targets before the next begins, so that whatever else the machine does falls on all of them.
 
 mod bounds;
 mod bricks;
+mod ceph;
 mod claims;
 mod demand;
 pub(crate) mod disk;

@@ -33,7 +33,7 @@ const DRIVE_PERCENT: u32 = 25;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The brick that is slower than the others, where one is.
 const SLOWER: usize = 2;
-/// For so long all may take to be redundant again once the load has ended.
+/// For so long all may take to be redundant again once the load has ended; so many times as long where a brick is slower.
 const REDUNDANT_WITHIN: Duration = Duration::from_secs(300);
 
 /// What bricks keep their bytes on.
@@ -215,7 +215,7 @@ impl Case {
         let at_end = watch.standings.lacks_redundancy;
         let span = load.stop();
         let samples = load.finish()?;
-        let redundant = cluster.wait_until_redundant(REDUNDANT_WITHIN)?;
+        let redundant = cluster.wait_until_redundant(REDUNDANT_WITHIN * self.slower)?;
         cluster.all_alive()?;
         let redundant = back.unwrap_or(redundant);
         Ok(Found::of((self, span), &samples, watch, at_end, redundant))

@@ -2,10 +2,11 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `state` (what ails a brick), `load` (what clients do), `awake`, `reads`
 //! (under each read policy; the slow brick stays, as nothing is written), `writes` (the slow brick leaves: when, and before
-//! and after), `objects` (puts, gets and ranges, by the load of `transfers`), `claims` (what must hold), `table`; `grid` instead of all these with `--grid`. Clusters are real daemons on this machine, with disks whose lateness is
+//! and after), `ceph` (the same beside an ailing OSD of a peer), `objects` (puts, gets and ranges, by the load of `transfers`), `claims` (what must hold), `table`; `grid` instead of all these with `--grid`. Clusters are real daemons on this machine, with disks whose lateness is
 //! emulated; so figures of states are to be compared with each other, not with other machines.
 
 mod awake;
+mod ceph;
 mod claims;
 mod grid;
 mod load;
@@ -188,6 +189,8 @@ impl Plan {
 struct Results {
     reads: Vec<Reads>,
     writes: Vec<Writes>,
+    /// Of Ceph, where it is installed.
+    ceph: Vec<Writes>,
     objects: Vec<Objects>,
 }
 
@@ -208,6 +211,14 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
                 let writes = writes::measure(&binary, layout, *state, &plan)?;
                 eprintln!("{}", table::writes_line(&writes));
                 results.writes.push(writes);
+            }
+        }
+    }
+    if plan.writes && plan.layouts.iter().any(|layout| layout == MIRROR) {
+        match ceph::missing()? {
+            Some(what) => eprintln!("skipped: {what}"),
+            None => {
+                results.ceph = ceph::measure(&plan, |writes| eprintln!("{}", table::writes_line(writes)))?
             }
         }
     }
@@ -299,6 +310,7 @@ fn as_json(options: &Options, results: &Results, claims: &[Demand]) -> serde_jso
         "cache_bytes_per_brick": CACHE_BYTES,
         "reads": results.reads.iter().map(Reads::json).collect::<Vec<_>>(),
         "writes": results.writes.iter().map(Writes::json).collect::<Vec<_>>(),
+        "ceph": results.ceph.iter().map(Writes::json).collect::<Vec<_>>(),
         "objects_setting": objects::setting_json(),
         "objects": results.objects.iter().map(Objects::json).collect::<Vec<_>>(),
         "claims": claims.iter().map(Demand::json).collect::<Vec<_>>(),

@@ -55,16 +55,48 @@ impl State {
         self.name().trim_end_matches(" ms").replace(' ', "-")
     }
 
-    pub(super) fn begin(self, cluster: &mut Cluster) -> Result<Trouble> {
+    pub(super) fn begin(self, cluster: &mut impl Ailing) -> Result<Trouble> {
         let mut trouble = Trouble { state: self, stops: None };
         match self {
             State::Healthy => {}
-            State::Late(ms) => cluster.set_late(BRICK, ms)?,
-            State::Stopped => trouble.stops = Some(Stops::begin(cluster.bricks[BRICK - 1].pid())),
-            State::Dead => cluster.bricks[BRICK - 1].kill()?,
-            State::Silent => cluster.bricks[BRICK - 1].stand_still()?,
+            State::Late(ms) => cluster.set_late(ms)?,
+            State::Stopped => trouble.stops = Some(Stops::begin(cluster.pid()?)),
+            State::Dead => cluster.kill()?,
+            State::Silent => send(cluster.pid()?, Signal::STOP)?,
         }
         Ok(trouble)
+    }
+}
+
+/// A cluster of which one server ails: ours, or a peer's.
+pub(super) trait Ailing {
+    /// Of the server that ails.
+    fn pid(&self) -> Result<u32>;
+
+    /// Makes its disk late on each access, by 0 ms if it is well again.
+    fn set_late(&mut self, ms: u64) -> Result<()>;
+
+    fn kill(&mut self) -> Result<()>;
+
+    /// Starts it after a kill.
+    fn restart(&mut self) -> Result<()>;
+}
+
+impl Ailing for Cluster {
+    fn pid(&self) -> Result<u32> {
+        Ok(self.bricks[BRICK - 1].pid())
+    }
+
+    fn set_late(&mut self, ms: u64) -> Result<()> {
+        Cluster::set_late(self, BRICK, ms)
+    }
+
+    fn kill(&mut self) -> Result<()> {
+        self.bricks[BRICK - 1].kill()
+    }
+
+    fn restart(&mut self) -> Result<()> {
+        self.bricks[BRICK - 1].restart()
     }
 }
 
@@ -76,12 +108,12 @@ pub(super) struct Trouble {
 
 impl Trouble {
     /// The brick is well again.
-    pub(super) fn end(mut self, cluster: &mut Cluster) -> Result<()> {
+    pub(super) fn end(mut self, cluster: &mut impl Ailing) -> Result<()> {
         drop(self.stops.take());
         match self.state {
-            State::Late(_) => cluster.set_late(BRICK, 0),
-            State::Dead => cluster.bricks[BRICK - 1].restart(),
-            State::Silent => cluster.bricks[BRICK - 1].go_on(),
+            State::Late(_) => cluster.set_late(0),
+            State::Dead => cluster.restart(),
+            State::Silent => send(cluster.pid()?, Signal::CONT),
             State::Healthy | State::Stopped => Ok(()),
         }
     }

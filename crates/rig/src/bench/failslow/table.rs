@@ -30,7 +30,7 @@ pub(super) fn print(results: &Results, claims: &[Demand]) {
         println!("it was held for slow, until it had left, and until it was back once it was well;");
         println!("{DEPTH} at a time while it is out (IOPS).\n");
         println!("{}", writes_heading());
-        results.writes.iter().for_each(|writes| println!("{}", writes_line(writes)));
+        results.writes.iter().chain(&results.ceph).for_each(|writes| println!("{}", writes_line(writes)));
     }
     if !results.objects.is_empty() {
         println!(
@@ -45,7 +45,8 @@ pub(super) fn print(results: &Results, claims: &[Demand]) {
         results.objects.iter().for_each(|objects| println!("{}", objects_line(objects)));
     }
     let parts = results.reads.iter().map(|reads| &reads.paced);
-    let parts = parts.chain(results.writes.iter().flat_map(|writes| [&writes.before, &writes.after]));
+    let parts = parts
+        .chain(results.writes.iter().chain(&results.ceph).flat_map(|writes| [&writes.before, &writes.after]));
     print_lateness(parts);
     demand::print(claims);
 }

@@ -2,8 +2,8 @@
 
 use super::super::mean::Mean;
 use super::awake::Awake;
-use super::load::{Kind, Percentiles};
-use super::state::{BRICK, State};
+use super::load::{Kind, Load, Percentiles};
+use super::state::{Ailing, BRICK, State};
 use super::{DEPTH, JOBS, Plan, WRITE_BYTES, WRITE_RATE, cluster, load};
 use anyhow::{Context, Result};
 use rig::cluster::{Cluster, of_brick};
@@ -12,8 +12,6 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Whoever has not left by then stays.
-const LEAVES_WITHIN: Duration = Duration::from_secs(15);
 /// The last writes that waited for the brick are not of the time after it left.
 const AFTER: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(100);
@@ -56,6 +54,38 @@ impl Writes {
     }
 }
 
+/// A cluster that is written to while one of its servers ails.
+pub(super) trait Written: Ailing {
+    /// How long the server is given to leave: who has not left by then stays.
+    const LEAVES_WITHIN: Duration;
+
+    fn writes(&self) -> Load;
+
+    /// Whether the server is held for slow, and whether nothing is written to it any more.
+    fn is_out(&self, state: State) -> Result<(bool, bool)>;
+
+    /// Waits until it is back after its recovery; how long that took, where it can be seen.
+    fn wait_until_back(&mut self) -> Result<Option<Duration>>;
+}
+
+impl Written for Cluster {
+    const LEAVES_WITHIN: Duration = Duration::from_secs(15);
+
+    fn writes(&self) -> Load {
+        load(self, Kind::Write, WRITE_BYTES)
+    }
+
+    fn is_out(&self, state: State) -> Result<(bool, bool)> {
+        Ok(is_out(&self.status()?, &self.brick_id(BRICK)?, state))
+    }
+
+    fn wait_until_back(&mut self) -> Result<Option<Duration>> {
+        let back = self.wait_until_redundant(Duration::from_secs(120))?;
+        self.all_alive()?;
+        Ok(Some(back))
+    }
+}
+
 /// Measures a layout in one state, on a cluster of its own: how long a brick stays out depends on how often it has been.
 pub(super) fn measure(binary: &Path, layout: &str, state: State, plan: &Plan) -> Result<Writes> {
     let mut cluster = cluster(binary, layout, plan)?;
@@ -63,10 +93,16 @@ pub(super) fn measure(binary: &Path, layout: &str, state: State, plan: &Plan) ->
         .with_context(|| format!("{layout} written, one brick {}", state.name()))
 }
 
-fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> Result<Writes> {
-    let load = load(cluster, Kind::Write, WRITE_BYTES);
+/// Measures a cluster in one state.
+pub(super) fn in_state<C: Written>(
+    cluster: &mut C,
+    layout: &str,
+    state: State,
+    plan: &Plan,
+) -> Result<Writes> {
+    let load = cluster.writes();
     let (span, within) =
-        (plan.write_span, if state == State::Healthy { Duration::ZERO } else { LEAVES_WITHIN });
+        (plan.write_span, if state == State::Healthy { Duration::ZERO } else { C::LEAVES_WITHIN });
     let awake = Awake::begin()?;
     let paced = load.start(JOBS, WRITE_RATE, span + within + span)?;
     sleep(span);
@@ -83,10 +119,9 @@ fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> R
         _ => Percentiles::of(&samples, out, end),
     };
     let iops = load.throughput(DEPTH, plan.closed_span, plan.turns)?;
-    let stays_out = is_out(&cluster.status()?, &cluster.brick_id(BRICK)?, state).1;
+    let stays_out = cluster.is_out(state)?.1;
     trouble.end(cluster)?;
-    let back = cluster.wait_until_redundant(Duration::from_secs(120))?;
-    cluster.all_alive()?;
+    let back = cluster.wait_until_back()?;
     Ok(Writes {
         layout: layout.to_owned(),
         state,
@@ -99,16 +134,16 @@ fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> R
         left,
         iops,
         stays_out,
-        back: (state != State::Healthy).then_some(back),
+        back: back.filter(|_| state != State::Healthy),
     })
 }
 
-/// Waits until the brick is held for slow, and until it has left.
-fn watch(cluster: &Cluster, state: State) -> Result<(Option<Duration>, Option<Duration>)> {
-    let (began, id) = (Instant::now(), cluster.brick_id(BRICK)?);
+/// Waits until the server is held for slow, and until it has left.
+fn watch<C: Written>(cluster: &C, state: State) -> Result<(Option<Duration>, Option<Duration>)> {
+    let began = Instant::now();
     let (mut noticed, mut left) = (None, None);
-    while state != State::Healthy && left.is_none() && began.elapsed() < LEAVES_WITHIN {
-        let (is_slow, is_left) = is_out(&cluster.status()?, &id, state);
+    while state != State::Healthy && left.is_none() && began.elapsed() < C::LEAVES_WITHIN {
+        let (is_slow, is_left) = cluster.is_out(state)?;
         let now = began.elapsed();
         noticed = noticed.or(is_slow.then_some(now));
         left = left.or(is_left.then_some(now));
