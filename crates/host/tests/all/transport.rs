@@ -66,8 +66,13 @@ impl Node {
     }
 
     fn turn(&mut self) {
+        self.turn_at(self.now());
+    }
+
+    /// A turn at a time of which its clock knows nothing.
+    fn turn_at(&mut self, now: Time) {
         self.poll.poll(&mut self.events, Some(Duration::from_millis(1))).unwrap();
-        let (now, heard) = (self.clock.now(), &mut self.heard);
+        let heard = &mut self.heard;
         for event in &self.events {
             self.peers.ready(event, now, &mut |event| heard.push(event));
         }
@@ -469,6 +474,28 @@ fn connections_come_back_after_the_peer_does() {
     let mut brick = Node::plain(BRICK);
     brick.peers.listen(&address).unwrap();
     until(&mut gateway, &mut brick, |g, _| g.has_heard(&PeerEvent::Up(BRICK)));
+}
+
+#[test]
+fn whoever_has_something_to_say_calls_soon_though_nobody_answered_for_long() {
+    let mut gateway = Node::plain(GATEWAY);
+    let place = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    gateway.learn(BRICK, &Address::Tcp(place.to_string()));
+    let mut now = gateway.now();
+    while gateway.peers.last_failure(BRICK).is_none() || gateway.now() + Duration::from_secs(10) > now {
+        now += Duration::from_secs(1);
+        gateway.turn_at(now);
+        // A refusal is heard of in a turn after the call.
+        gateway.turn_at(now);
+    }
+    let listener = TcpListener::bind(place).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    now += Duration::from_millis(100);
+    gateway.turn_at(now);
+    assert!(listener.accept().is_err(), "after ten refusals it waits for half a second at least");
+    gateway.send(BRICK, &packet(1, Payload::new()));
+    gateway.turn_at(now);
+    listener.accept().expect("there is something to say");
 }
 
 #[test]

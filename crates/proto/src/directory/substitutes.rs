@@ -2,20 +2,17 @@
 
 use super::cluster::Cluster;
 use super::members::{Members, full, fullness};
-use crate::layout::placement::{self, Candidate};
-use base::{BrickId, GroupId, Time};
+use crate::layout::placement::{self, Candidate, Pool};
+use base::{BrickId, Time};
 use core::cell::OnceCell;
 use wire::GroupView;
 
-/// The most bricks that are looked at for one slot; if none of them fits, all are.
-const DRAWN: usize = 64;
-
 /// The bricks that could take a slot of any group. The list is made once for each look at all groups, when it is first needed.
 #[derive(Debug, Default)]
-pub(super) struct Spares(OnceCell<Vec<Candidate>>);
+pub(super) struct Spares(OnceCell<Pool>);
 
 impl Spares {
-    fn all(&self, members: &Members, cluster: &Cluster, now: Time) -> &[Candidate] {
+    fn pool(&self, members: &Members, cluster: &Cluster, now: Time, domains: &[&str]) -> &Pool {
         self.0.get_or_init(|| {
             let bricks = cluster.records.bricks.iter();
             let spare = bricks.filter_map(|(brick, record)| {
@@ -26,16 +23,9 @@ impl Spares {
                 let weight = status.space.capacity_bytes.saturating_sub(status.space.used_bytes);
                 may.then(|| Candidate { id: *brick, weight, labels: record.labels.clone() })
             });
-            spare.collect()
+            Pool::new(spare.collect(), domains)
         })
     }
-}
-
-/// At most [`DRAWN`] of these, spread over all; which ones depends on the group.
-fn some(all: &[Candidate], group: GroupId) -> impl Iterator<Item = &Candidate> {
-    let count = all.len().min(DRAWN);
-    let first = placement::mix(group.0) as usize;
-    (0..count).map(move |nth| &all[(first.wrapping_add(nth * all.len() / count)) % all.len()])
 }
 
 impl Members {
@@ -55,8 +45,9 @@ impl Members {
                 && !self.refuses(view.group, brick)
                 && may(brick)
         };
-        let all = spares.all(self, cluster, now);
-        let is_spare = |brick: BrickId| all.binary_search_by_key(&brick, |spare| spare.id).is_ok();
+        let domains: Vec<&str> = cluster.config.domains.iter().map(String::as_str).collect();
+        let pool = spares.pool(self, cluster, now, &domains);
+        let is_spare = |brick: BrickId| pool.all().binary_search_by_key(&brick, |spare| spare.id).is_ok();
         let wanted = cluster.records.bricks.get(view.members.get(usize::from(slot))?);
         if let Some(wanted) = wanted.and_then(|record| record.substitute) {
             if is_spare(wanted) && fits(wanted) {
@@ -78,34 +69,13 @@ impl Members {
                 Some(Candidate { id: *brick, weight: 0, labels })
             })
         };
-        let domains: Vec<&str> = cluster.config.domains.iter().map(String::as_str).collect();
         let draw = |of: &mut dyn Iterator<Item = &Candidate>| {
             let of = of.filter(|spare| fits(spare.id) && !stay.contains(&spare.id)).cloned();
             let candidates: Vec<Candidate> = staying().chain(of).collect();
             placement::substitute(view.volume, view.group.0 as u32, &stay, &candidates, &domains)
         };
-        draw(&mut some(all, view.group)).or_else(|| (all.len() > DRAWN).then(|| draw(&mut all.iter()))?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn of_many_some_are_drawn_that_are_spread_over_all() {
-        let all = |count: u32| -> Vec<Candidate> {
-            let brick = |id| Candidate { id: BrickId(id), weight: 1, labels: Vec::new() };
-            (1..=count).map(brick).collect()
-        };
-        let drawn = |count, group| -> BTreeSet<u32> {
-            some(&all(count), GroupId(group)).map(|spare| spare.id.0).collect()
-        };
-        assert_eq!((drawn(0, 1).len(), drawn(5, 1).len(), drawn(64, 1).len()), (0, 5, 64));
-        let (first, second) = (drawn(1000, 1), drawn(1000, 2));
-        assert!(first.len() == DRAWN && first != second);
-        // Of each hundred in a row some are among them.
-        assert!((0..10).all(|hundred| first.range(hundred * 100 + 1..=hundred * 100 + 100).count() >= 5));
+        // A few of many are looked at, and all if none of these fits.
+        draw(&mut pool.some(view.group.0))
+            .or_else(|| pool.is_drawn_from().then(|| draw(&mut pool.all().iter()))?)
     }
 }

@@ -8,6 +8,7 @@ use crate::output;
 #[cfg(feature = "planted")]
 use anyhow::bail;
 use anyhow::{Context, Result};
+use indicatif::ProgressBar;
 use outfile::Outfile;
 use serde_json::{Value, json};
 use sim::history::{History, Operation, Register};
@@ -81,7 +82,7 @@ pub(super) fn run(global: &Global, args: &Torture) -> Result<ExitCode> {
         if let Some(histories) = &mut histories {
             histories.write(&history)?;
         }
-        sum.add(seed, outcome);
+        sum.add(seed, outcome, &bar);
         Ok(())
     })?;
     bar.finish_and_clear();
@@ -113,7 +114,7 @@ fn run_each_protocol(global: &Global, args: &Torture) -> Result<ExitCode> {
         let bar = output::progress(args.seeds, &protocol.to_string(), false);
         for_each_seed(&args, &options, |seed, outcome, _| {
             bar.inc(1);
-            sum.add(seed, outcome);
+            sum.add(seed, outcome, &bar);
             Ok(())
         })?;
         bar.finish_and_clear();
@@ -264,7 +265,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, seed: u64, outcome: Result<Outcome, Violation>) {
+    /// Who interrupts a long run has been told what it found.
+    fn add(&mut self, seed: u64, outcome: Result<Outcome, Violation>, bar: &ProgressBar) {
         let violation = match outcome {
             Err(violation) => Some(violation),
             Ok(outcome) => {
@@ -279,7 +281,9 @@ impl Sum {
                 outcome.violation
             }
         };
-        self.failures.extend(violation.map(|violation| Failure { seed, violation, trace: None }));
+        let Some(violation) = violation else { return };
+        bar.suspend(|| eprintln!("! Seed {seed}: {}", first_line(&violation)));
+        self.failures.push(Failure { seed, violation, trace: None });
     }
 
     fn hours(&self) -> f64 {
@@ -337,14 +341,17 @@ impl Sum {
             println!("  Shrink it:  {}", args.run.command(&format!("shrink {}", failure.seed)));
         }
         for failure in self.failures.iter().skip(FAILURES_SHOWN) {
-            let violation = failure.violation.to_string();
-            println!("\n! Seed {}: {}", failure.seed, violation.lines().next().unwrap_or_default());
+            println!("\n! Seed {}: {}", failure.seed, first_line(&failure.violation));
         }
         match self.failures.len() {
             0 => println!("\nNo violation."),
             count => println!("\n{} of {seeds} violated a promise.", count),
         }
     }
+}
+
+fn first_line(violation: &Violation) -> String {
+    violation.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 fn add_all(sum: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {

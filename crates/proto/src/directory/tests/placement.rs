@@ -110,6 +110,23 @@ fn under_every_rule_a_lost_brick_is_replaced_and_nobody_else_moves() {
     }
 }
 
+/// Of 88 bricks in one rack and two in another, those two are among the few that are looked at.
+#[test]
+fn a_small_rack_is_not_overlooked_in_a_large_cluster() {
+    let mut stage = Stage::new(90);
+    stage.label("rack", |brick| u32::from(brick > 88));
+    stage.place(Placement::Hashed, "raid1x2", 16).expect("two racks");
+    stage.bricks.remove(&BrickId(89));
+    for _ in 0..40 {
+        stage.run(2000);
+        let bricks: Vec<BrickId> = stage.bricks.keys().copied().collect();
+        bricks.into_iter().for_each(|brick| stage.catch_up(brick));
+    }
+    for group in stage.members() {
+        assert!(group.contains(&90), "{group:?} is in one rack");
+    }
+}
+
 #[test]
 fn a_rule_that_cannot_keep_failure_domains_apart_is_refused_and_names_what_can() {
     let mut stage = Stage::new(8);

@@ -16,11 +16,13 @@ mod domains;
 mod hashed;
 mod jump;
 mod periodic;
+mod pool;
 mod rendezvous;
 #[cfg(test)]
 mod testing;
 mod weighted;
 
+pub use pool::Pool;
 pub(crate) use rendezvous::score;
 pub use rendezvous::substitute;
 
