@@ -27,9 +27,6 @@ use wire::{AdminReply, AdminRequest, ClusterStatus, StatusPart};
 const DEPTH: u32 = 32;
 const CLIENTS: u32 = 2;
 const WRITE_BYTES: usize = 4096;
-/// The drive that bricks imitate, four times as fast as it was.
-const DRIVE: &str = "quantum-atlas-10k";
-const DRIVE_PERCENT: u32 = 25;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The brick that is slower than the others, where one is.
 const SLOWER: usize = 2;
@@ -54,6 +51,7 @@ Examples:
   cargo xtask bench overload --quick
   cargo xtask bench overload --layout raid1x3 --disks drives --times 10
   cargo xtask bench overload --layout raid1x3 --times 2 --slower 3
+  cargo xtask bench overload --disks drives --drive seagate-barracuda --drive-percent 100
   cargo xtask bench overload --layout raid1x3 --disks drives --times 4 --away 10")]
 pub(crate) struct Options {
     /// Only this layout; may be repeated
@@ -74,6 +72,12 @@ pub(crate) struct Options {
     /// A brick is killed for so many seconds under load: how long it catches up, while the load goes on and after it has ended
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=600))]
     away: u64,
+    /// The drive that bricks imitate, of `brickwork disk list`
+    #[arg(long, value_name = "MODEL", default_value = "quantum-atlas-10k")]
+    drive: String,
+    /// What the drive takes, in percent of what it took: 25 makes it four times as fast
+    #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    drive_percent: u32,
     /// Seconds of load in each case
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(5..))]
     seconds: u64,
@@ -102,6 +106,9 @@ struct Case {
     span: Duration,
     volume_bytes: u64,
     away: Option<Away>,
+    /// Of modelled drives: which, and how long it takes in percent of what it took.
+    drive: String,
+    drive_percent: u32,
 }
 
 /// A brick is killed, and started again.
@@ -160,6 +167,8 @@ fn cases(options: &Options) -> Vec<Case> {
                         span: Duration::from_secs(seconds),
                         volume_bytes: options.volume_mib << 20,
                         away: *away,
+                        drive: options.drive.clone(),
+                        drive_percent: options.drive_percent,
                     });
                 }
             }
@@ -199,7 +208,7 @@ impl Case {
         if self.disks == Disks::Drives {
             for brick in 1..=self.bricks {
                 let slower = if brick == SLOWER { self.slower } else { 1 };
-                cluster.emulate(brick, &drive(DRIVE_PERCENT * slower))?;
+                cluster.emulate(brick, &drive(&self.drive, self.drive_percent * slower))?;
             }
             cluster.wait_for_drives(true)?;
         }
@@ -248,8 +257,8 @@ impl Case {
     }
 }
 
-fn drive(percent: u32) -> String {
-    format!("[drive]\nmodel = \"{DRIVE}\"\nslow_percent = {percent}\n")
+fn drive(model: &str, percent: u32) -> String {
+    format!("[drive]\nmodel = \"{model}\"\nslow_percent = {percent}\n")
 }
 
 fn fill(cluster: &Cluster, bytes: u64) -> Result<()> {
@@ -454,6 +463,7 @@ impl Found {
         let changes = self.changes.iter().map(|(at, what)| json!({"at_s": at.as_secs_f64(), "what": what}));
         json!({
             "layout": self.case.layout, "bricks": self.case.bricks, "drives": self.case.disks == Disks::Drives,
+            "drive": self.case.drive, "drive_percent": self.case.drive_percent,
             "times": self.case.times, "slower": self.case.slower, "seconds": self.case.span.as_secs(),
             "writes_a_second": self.writes_a_second, "least_a_second": self.least_a_second,
             "p50_ms": self.p50_ms, "p99_ms": self.p99_ms, "longest_ms": self.most_ms,

@@ -97,6 +97,26 @@ fn no_lease_is_renewed_while_a_view_is_made_that_leaves_the_brick_out() {
     assert_eq!(stage.renew(RUN, newest), Some(0));
 }
 
+/// It answers no reads there, and may have the lease for its other groups.
+#[test]
+fn who_only_joins_keeps_its_lease_while_a_view_is_made_that_leaves_it_out() {
+    let mut stage = stage();
+    let status = stage.bricks.remove(&MINE).expect("a brick");
+    stage.run(5000);
+    stage.bricks.insert(MINE, status);
+    stage.run(3000);
+    assert!(stage.view().is_catching_up(MINE), "{:?}", stage.view());
+    stage.mute.push(BrickId(2));
+    stage.bricks.get_mut(&MINE).expect("a brick").space.fullest_percent = 95;
+    stage.run(500);
+    assert!(
+        stage.view().is_catching_up(MINE) && stage.directory.is_changing(),
+        "it is to stop, as it is full"
+    );
+    let newest = stage.newest();
+    assert_eq!(stage.renew(RUN, newest), Some(LEASE_NS));
+}
+
 #[test]
 fn no_lease_is_renewed_of_a_brick_that_is_to_go_or_has_lost_something() {
     let mut stage = stage();

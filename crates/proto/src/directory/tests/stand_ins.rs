@@ -152,6 +152,23 @@ fn a_stand_in_that_dies_leaves_the_slot_to_the_member_and_the_writes_to_another(
 }
 
 #[test]
+fn a_stand_in_that_falls_silent_together_with_a_member_is_waited_for_no_longer_than_that_one() {
+    let (mut stage, first) = stage(5);
+    stage.lose(brick_at(&first, 0));
+    let stand_in = brick_at(&stage.next_view(), 0);
+    stage.lose(stand_in);
+    stage.lose(brick_at(&first, 1));
+    let begun = stage.now;
+    let lives =
+        |stage: &Stage| stage.view().writing_bricks().all(|(_, brick)| stage.bricks.contains_key(&brick));
+    while !lives(&stage) {
+        stage.run(100);
+        assert!(stage.now.since(begun) < core::time::Duration::from_secs(4), "{:?}", stage.view());
+    }
+    assert_eq!(stage.view().current, Slots(0b100), "{:?}", stage.view());
+}
+
+#[test]
 fn a_directory_that_restarts_knows_who_stands_in_for_whom() {
     for answers in [true, false] {
         let (mut stage, first) = stage(4);

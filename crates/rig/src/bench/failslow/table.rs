@@ -89,7 +89,10 @@ fn writes_heading() -> String {
 }
 
 pub(super) fn writes_line(writes: &Writes) -> String {
-    let both = |part: &Percentiles| format!("{}/{}", millis(part.p50_ms), millis(part.p99_ms));
+    let both = |part: &Percentiles| match part.samples {
+        0 => "-".to_owned(),
+        _ => format!("{}/{}", millis(part.p50_ms), millis(part.p99_ms)),
+    };
     format!(
         "{:<9} {:<9} {:>9} {:>9} {:>9} {:>5} {:>4} {:>4} {:>5} {:>6.0}",
         writes.layout,
