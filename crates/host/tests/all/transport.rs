@@ -490,7 +490,7 @@ fn whoever_has_something_to_say_calls_soon_though_nobody_answered_for_long() {
     }
     let listener = TcpListener::bind(place).unwrap();
     listener.set_nonblocking(true).unwrap();
-    now += Duration::from_millis(100);
+    now += Duration::from_millis(200);
     gateway.turn_at(now);
     assert!(listener.accept().is_err(), "after ten refusals it waits for half a second at least");
     gateway.send(BRICK, &packet(1, Payload::new()));

@@ -29,6 +29,7 @@ impl<'a> Path<'a> {
 }
 
 /// The failure domains of bricks that are numbered from 0, by numbers: comparing names for each group would take most of a placement's time.
+#[derive(Debug)]
 pub(super) struct Domains {
     levels: Vec<Level>,
     /// The widest level that has a domain for each brick of a group.
@@ -36,6 +37,7 @@ pub(super) struct Domains {
 }
 
 /// The domains at one level.
+#[derive(Debug)]
 struct Level {
     /// The domain of each brick.
     of: Vec<usize>,
@@ -52,8 +54,27 @@ impl Domains {
             Level { of: paths.iter().map(|path| numbers[path.domain(level)]).collect(), count: numbers.len() }
         };
         let levels: Vec<Level> = (0..levels).map(level).collect();
-        let spread = levels.iter().position(|level| level.count >= usize::from(width));
-        Domains { levels, spread }
+        let mut domains = Domains { levels, spread: None };
+        domains.spread = domains.spread_of(width.into());
+        domains
+    }
+
+    /// The widest level that has a domain for each brick of a group of so many.
+    fn spread_of(&self, width: usize) -> Option<usize> {
+        self.levels.iter().position(|level| level.count >= width)
+    }
+
+    /// How many of these members are in this brick's domains, where one more is to join them; what matters most comes first.
+    pub(super) fn around<'a>(
+        &'a self,
+        brick: usize,
+        members: &'a [usize],
+    ) -> impl Iterator<Item = usize> + 'a {
+        let levels = self.spread_of(members.len() + 1).into_iter().chain(0..self.levels.len());
+        levels.map(move |level| {
+            let of = &self.levels[level].of;
+            members.iter().filter(|member| of[**member] == of[brick]).count()
+        })
     }
 
     /// The widest level that has a domain for each brick of a group.

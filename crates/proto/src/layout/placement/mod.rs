@@ -1,7 +1,7 @@
 //! Which bricks make the groups of a family of volumes, and which group gets an extent.
 //!
 //! A family goes by one *rule* from its first day on, as its groups and the places of its extents outlive everybody who
-//! computes them. What becomes of a group when a brick is lost is the same under every rule: [`substitute`].
+//! computes them. What becomes of a group when a brick is lost is the same under every rule: [`Pool::substitute`].
 //!
 //! | rule | groups | an extent's group |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | `periodic` | by the formula of replicated declustering, bricks equally often | its number modulo the groups |
 //! | `weighted` | drawn together: each brick is in as many as its weight says, or one more or less | drawn by its number |
 //!
-//! Reading order: this file, `domains` (failure domains), `rendezvous` (how bricks are drawn for one group), then a file a
+//! Reading order: this file, `domains` (failure domains), `rendezvous` (how bricks are drawn for one group), `pool` (who takes the place of a lost one), then a file a
 //! rule. A new rule is a file beside them, a line in [`rule`], and its name in [`wire::Placement`].
 
 mod domains;
@@ -24,7 +24,6 @@ mod weighted;
 
 pub use pool::Pool;
 pub(crate) use rendezvous::score;
-pub use rendezvous::substitute;
 
 use base::{BrickId, VolumeId};
 use thiserror::Error;

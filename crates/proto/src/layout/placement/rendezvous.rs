@@ -8,33 +8,6 @@ use super::domains::{Crowds, Domains, Path};
 use super::{Candidate, mix};
 use base::{BrickId, VolumeId};
 
-/// The brick that takes the place of a lost one beside the members that `stay`: of the other candidates the one whose
-/// failure domains are the least crowded by those, and of several such the one with the highest score for the group.
-/// `None` when there is no other candidate. `stay` are among the candidates, with whatever weight.
-///
-/// It is the same under every rule: a lost brick's groups are spread over all bricks that have room, and no other member moves.
-pub fn substitute(
-    volume: VolumeId,
-    group_index: u32,
-    stay: &[BrickId],
-    candidates: &[Candidate],
-    domains: &[&str],
-) -> Option<BrickId> {
-    let stays = |id: BrickId| stay.contains(&id);
-    // Members that stay take part in the count of domains even when they are full or away.
-    let all: Vec<Candidate> = candidates
-        .iter()
-        .map(|candidate| match stays(candidate.id) {
-            true => Candidate { weight: candidate.weight.max(1), ..candidate.clone() },
-            false => candidate.clone(),
-        })
-        .collect();
-    let field = Field::of(stay.len() as u8 + 1, &all, domains);
-    let mut draw = Draw::new((volume, group_index), &field);
-    stay.iter().for_each(|member| draw.enter(*member));
-    draw.next()
-}
-
 /// Those that take part in the draws of a volume's groups: what is the same for all of these.
 pub(super) struct Field<'a> {
     able: Vec<&'a Candidate>,
@@ -82,14 +55,6 @@ impl<'a> Draw<'a> {
         contenders.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
         Draw { contenders, crowds: Crowds::new(&field.domains) }
     }
-
-    /// A brick is in the group without being drawn.
-    fn enter(&mut self, brick: BrickId) {
-        if let Some(at) = self.contenders.iter().position(|contender| contender.id == brick) {
-            let taken = self.contenders.remove(at);
-            self.crowds.take(taken.number);
-        }
-    }
 }
 
 impl Iterator for Draw<'_> {
@@ -110,24 +75,4 @@ impl Iterator for Draw<'_> {
 pub(crate) fn score(hash: u64, weight: u64) -> f64 {
     let fraction = ((hash >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
     -(weight as f64) / libm::log(fraction)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{DOMAINS, brick};
-    use super::*;
-
-    #[test]
-    fn a_substitute_is_in_a_domain_of_its_own_where_there_is_one() {
-        let candidates = [brick(1, 10, 1, 1), brick(2, 10, 2, 2), brick(3, 10, 1, 3), brick(4, 10, 3, 4)];
-        let stay = [BrickId(1), BrickId(2)];
-        for group in 0..20 {
-            let found = substitute(VolumeId(1), group, &stay, &candidates, &DOMAINS);
-            assert_eq!(found, Some(BrickId(4)), "rack 3 is the one without a member");
-        }
-        assert_eq!(substitute(VolumeId(1), 0, &stay, &candidates[..3], &DOMAINS), Some(BrickId(3)));
-        assert_eq!(substitute(VolumeId(1), 0, &stay, &candidates[..2], &DOMAINS), None);
-        let full = [brick(1, 0, 1, 1), brick(2, 0, 2, 2), brick(3, 0, 1, 3)];
-        assert_eq!(substitute(VolumeId(1), 0, &stay, &full, &DOMAINS), None, "weight 0 takes nothing");
-    }
 }
