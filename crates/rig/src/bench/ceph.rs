@@ -1,5 +1,5 @@
-//! Ceph beside us: one monitor and OSDs of Debian's packages run on loopback; an OSD keeps its data with BlueStore in a file on
-//! the disk of this machine, as bricks do.
+//! Ceph beside us: one monitor and OSDs of Debian's packages run on loopback; an OSD keeps its data with BlueStore in a sparse file on
+//! the disk of this machine.
 //!
 //! All that the daemons write lies in one folder, also their configuration, so that a Ceph that is set up on this machine is not touched. Caches are as
 //! small as those of bricks; all else is as Ceph has it for flash when nobody changes it. There is no manager: nothing here needs one. Known to work with 16.2.
@@ -7,7 +7,6 @@
 use anyhow::{Context, Result, bail, ensure};
 use job::process::{Finished, Job, Place, capture, installed, tail};
 use rig::cluster::{free_port, text};
-use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -149,9 +148,10 @@ impl Ceph {
     }
 
     pub(super) fn kill_osd(&mut self, number: usize) -> Result<()> {
-        self.osd(number)?.job.signal(Signal::KILL)?;
         let name = osd_name(number);
-        self.daemons.retain(|one| one.name != name);
+        let at = self.daemons.iter().position(|one| one.name == name);
+        // Who is dropped is killed.
+        drop(self.daemons.remove(at.with_context(|| format!("{name} does not run"))?));
         Ok(())
     }
 

@@ -463,7 +463,7 @@ impl Found {
         let changes = self.changes.iter().map(|(at, what)| json!({"at_s": at.as_secs_f64(), "what": what}));
         json!({
             "layout": self.case.layout, "bricks": self.case.bricks, "drives": self.case.disks == Disks::Drives,
-            "drive": self.case.drive, "drive_percent": self.case.drive_percent,
+            "drive": (self.case.disks == Disks::Drives).then_some(&self.case.drive), "drive_percent": self.case.drive_percent,
             "times": self.case.times, "slower": self.case.slower, "seconds": self.case.span.as_secs(),
             "writes_a_second": self.writes_a_second, "least_a_second": self.least_a_second,
             "p50_ms": self.p50_ms, "p99_ms": self.p99_ms, "longest_ms": self.most_ms,

@@ -5,7 +5,7 @@
 use super::load::{Kind, Load};
 use super::state::{Ailing, BRICK, State};
 use super::writes::{self, Writes, Written};
-use super::{CACHE_BYTES, Plan, WRITE_BYTES};
+use super::{CACHE_BYTES, Plan, WRITE_BYTES, wait_until_steady};
 use crate::bench::ceph::{self, Ceph};
 use anyhow::{Context, Result, bail};
 use job::process::{capture, installed};
@@ -57,7 +57,8 @@ impl Filled {
         let endpoint = ceph.serve(POOL, IMAGE)?;
         let filled = Filled { ceph, endpoint };
         filled.writes().fill(plan.bytes)?;
-        rustix::fs::sync();
+        let reads = Load::new(filled.endpoint.clone(), IMAGE, Kind::Read, plan.read_bytes);
+        wait_until_steady(&reads, plan)?;
         Ok(filled)
     }
 }
@@ -88,12 +89,14 @@ impl Written for Filled {
         Load::new(self.endpoint.clone(), IMAGE, Kind::Write, WRITE_BYTES)
     }
 
-    /// The monitor logs whom it marks down.
+    /// By the last that the monitor logged of it.
     fn is_out(&self, _: State) -> Result<(bool, bool)> {
         let osd = format!("osd.{} ", BRICK - 1);
-        let is_of_it =
-            |line: &str| line.contains(&format!("{osd}failed")) || line.contains(&format!("{osd}marked"));
-        Ok((false, self.ceph.monitor_said().lines().any(is_of_it)))
+        let said = self.ceph.monitor_said();
+        let mut words =
+            said.lines().rev().filter_map(|line| line.split_once(&osd)?.1.split_whitespace().next());
+        let last = words.find(|word| ["failed", "marked", "boot"].contains(word));
+        Ok((false, last.is_some_and(|word| word != "boot")))
     }
 
     /// Until an OSD has all data again only a manager could tell.

@@ -214,7 +214,8 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
             }
         }
     }
-    if plan.writes && plan.layouts.iter().any(|layout| layout == MIRROR) {
+    let is_asked_of_ceph = plan.writes && plan.states.iter().any(|state| !matches!(state, State::Late(_)));
+    if is_asked_of_ceph && plan.layouts.iter().any(|layout| layout == MIRROR) {
         match ceph::missing()? {
             Some(what) => eprintln!("skipped: {what}"),
             None => {
@@ -274,14 +275,13 @@ fn filled(cluster: Cluster, layout: &str, plan: &Plan) -> Result<Cluster> {
     drop(cluster.connect_patiently(0, "v")?);
     load(&cluster, Kind::Write, WRITE_BYTES).fill(plan.bytes)?;
     cluster.wait_until_destaged();
-    wait_until_steady(&cluster, plan)?;
+    wait_until_steady(&load(&cluster, Kind::Read, plan.read_bytes), plan)?;
     Ok(cluster)
 }
 
 /// A new cluster's first reads take longer: the file system still gives back the blocks of the cluster before it, and writes
 /// what was filled. What is measured first would seem slower than what comes after.
-fn wait_until_steady(cluster: &Cluster, plan: &Plan) -> Result<()> {
-    let load = load(cluster, Kind::Read, plan.read_bytes);
+fn wait_until_steady(load: &Load, plan: &Plan) -> Result<()> {
     rustix::fs::sync();
     let (mut best_ms, mut worse) = (f64::INFINITY, 0);
     for _ in 0..STEADY_ROUNDS {
