@@ -37,6 +37,7 @@ base::named! {
         ContestedReadFoundTheQueueFull: "contested read found the queue full",
         ContestedReadThatMakesNoSenseServedAlone: "contested read that makes no sense served alone",
         CutBegun: "cut begun",
+        CutBegunBesideAStandIn: "cut begun beside a stand-in",
         DegradedReadMetAWriteUnderWay: "degraded read met a write under way",
         DirectoryRestartedInsideAViewChange: "directory restarted inside a view change",
         DirectoryWasPaused: "directory was paused",

@@ -20,7 +20,6 @@ base::named! {
         DisksLostInTheMiddleOfARebuild: "disks lost in the middle of a rebuild",
         JoinerCrashedWhileCatchingUp: "joiner crashed while catching up",
         RottenBrickScrubbedClean: "rotten brick scrubbed clean",
-        SnapshotTakenBesideAStandIn: "snapshot taken beside a stand-in",
         SourceCrashedWhileAnotherCaughtUp: "source crashed while another caught up",
         WriteDecidedBesideAStandIn: "write decided beside a stand-in",
     }
@@ -60,6 +59,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ComputedForNobody),
     Rare::Machine(Counter::ContentWaitedForItsTurnToBeDestaged),
     Rare::Machine(Counter::CutBegun),
+    Rare::Machine(Counter::CutBegunBesideAStandIn),
     Rare::Machine(Counter::DegradedReadWentBackToAnOlderVersion),
     Rare::Machine(Counter::DirectoryRestartedInsideAViewChange),
     Rare::World(Seen::DisksLostInTheMiddleOfARebuild),
@@ -109,7 +109,6 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::SlowMemberCameBack),
     Rare::Machine(Counter::SlowMemberLeftOut),
     Rare::Machine(Counter::SlowMemberNeededAgain),
-    Rare::World(Seen::SnapshotTakenBesideAStandIn),
     Rare::World(Seen::SourceCrashedWhileAnotherCaughtUp),
     Rare::Machine(Counter::StandInNamed),
     Rare::Machine(Counter::StreamChangedWhileItsRequestsWaited),

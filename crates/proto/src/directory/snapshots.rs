@@ -293,6 +293,12 @@ impl Desk {
 
     fn begin_cut(&mut self, now: Time, cut: Cut, fx: &mut Vec<DirectoryEffect>) {
         self.cluster.counters.count(Counter::CutBegun);
+        let groups = self.cluster.records.families.get(&cut.family).map_or(&[][..], |record| &record.groups);
+        let has_stand_in =
+            |group: &GroupId| self.cluster.active(*group).is_some_and(|view| !view.sealed.is_empty());
+        if groups.iter().any(has_stand_in) {
+            self.cluster.counters.count(Counter::CutBegunBesideAStandIn);
+        }
         let moved = self.cluster.records.families.change(&cut.family, |record| {
             record.next = Some(Lineage { number: record.lineage.number + 1, ..cut.lineage });
         });

@@ -5,14 +5,12 @@ use crate::checkers::Violation;
 use crate::faults::Incident;
 use crate::history::{Kind, Operation, Register};
 use crate::options::VolumePlan;
-use crate::rare::Seen;
 use crate::schedule::{By, Whether};
 use crate::units::SECOND;
 use crate::world::event::Event;
 use crate::world::{Node, World};
-use base::{BrickId, GroupId, NodeId, VolumeId};
+use base::{BrickId, GroupId, NodeId};
 use model::Draw;
-use proto::directory::Directory;
 use std::collections::BTreeMap;
 use wire::{AdminError, AdminReply, AdminRequest, GroupView, Message, Packet, VolumeInfo};
 
@@ -257,9 +255,6 @@ impl World {
             (AdminRequest::Scrub, _) => self.faults.count(Incident::ScrubsAskedFor),
             (AdminRequest::Snapshot { .. }, AdminReply::Volume(info)) => {
                 self.faults.count(Incident::Snapshots);
-                if self.has_stand_ins(info.family) {
-                    self.judges.count_rare(Seen::SnapshotTakenBesideAStandIn);
-                }
                 let snapshot = self.add_branch(volume, &info, false);
                 self.administrator.snapshots.push(Cut { snapshot, volume, asked_ns, answered_ns });
                 if self.administrator.draw.percent(30) {
@@ -284,13 +279,6 @@ impl World {
             (request, _) => self.on_streams_done(request),
         }
         Ok(())
-    }
-
-    /// Whether somebody stands in for a member in one of the family's groups, as far as the directory knows.
-    fn has_stand_ins(&self, family: VolumeId) -> bool {
-        let directory = self.nodes.slot(NodeId::Directory).and_then(|slot| self.nodes[slot].directory());
-        let views = directory.into_iter().flat_map(Directory::views);
-        views.filter(|view| view.volume == family).any(|view| !view.sealed.is_empty())
     }
 
     fn on_refused(&mut self, command: &Command, error: &AdminError) -> Result<(), Violation> {

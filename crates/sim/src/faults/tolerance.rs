@@ -69,7 +69,7 @@ impl World {
                 || rot.is_rotten(brick)
                 || self.faults.runs_twice(brick)
                 || with_unsettled && harm.is_unsettled(brick, self.time.now_ns())
-                || with_unsettled && (!self.runs(brick) || self.administrator.has_evicted(brick))
+                || with_unsettled && (!self.is_leased(brick) || self.administrator.has_evicted(brick))
         };
         let of_view = |view: &GroupView| {
             let out = (0..).zip(&view.members).filter(|&(slot, _)| !view.current.has(slot));
@@ -87,8 +87,11 @@ impl World {
             .collect()
     }
 
-    fn runs(&self, brick: BrickId) -> bool {
-        self.nodes.slot(base::NodeId::Brick(brick)).is_some_and(|node| self.nodes[node].runs())
+    /// Whether it runs and has a lease. One that has none may be about to be left out for good, and repairs nobody: its process may have to wait until the
+    /// directory knows that the one before it has no lease any more. (Seed 3001703.)
+    fn is_leased(&self, brick: BrickId) -> bool {
+        let node = self.nodes.slot(base::NodeId::Brick(brick)).map(|node| &self.nodes[node]);
+        node.is_some_and(|node| node.runs() && node.is_leased(self.time.now_ns()))
     }
 
     /// Whether the views that are being made were seen: one that is only on its way to the directory's disk was not.

@@ -250,6 +250,15 @@ impl Node {
         matches!(role, Some(Role::Directory(directory, _)) if directory.is_outdated())
     }
 
+    /// Whether it is a brick that has a lease, by its own clock.
+    pub(crate) fn is_leased(&self, now_ns: u64) -> bool {
+        let brick = match self.process.as_ref().map(|process| &process.role) {
+            Some(Role::Brick(node, _)) => node.brick(),
+            _ => None,
+        };
+        brick.is_some_and(|brick| brick.is_leased(self.local(now_ns)))
+    }
+
     /// The version of the map that a running directory has, or that a running brick has heard of; 0 of others.
     pub(crate) fn map_version(&self) -> u64 {
         match self.process.as_ref().map(|process| &process.role) {
