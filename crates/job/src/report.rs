@@ -104,7 +104,7 @@ impl Report {
 }
 
 /// Of a failure so many lines are told below its step.
-const TOLD_MAX: usize = 8;
+const TOLD_MAX: usize = 16;
 
 fn print_step(step: &Step) {
     let (passed, failed, skipped) = step.outcome.counts();

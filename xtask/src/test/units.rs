@@ -38,10 +38,28 @@ fn cargo_test(profile: &str) -> Result<Counts> {
     if !finished.status.success() && counts.failed == 0 {
         bail!("cargo test did not get to its end:\n{}", tail(&finished.stderr, 40));
     }
-    let failures =
-        finished.stdout.lines().filter(|line| line.ends_with("FAILED") || line.contains("panicked at"));
-    counts.why = failures.collect::<Vec<_>>().join("\n");
+    counts.why = failures(&finished.stdout).join("\n");
     Ok(counts)
+}
+
+/// Of what one failed test says, so many lines are shown.
+const SHOWN_MAX: usize = 30;
+
+/// Which tests failed, and what each says of it, without the calls that led there: the words of a property name the input, which is drawn anew the next time.
+fn failures(text: &str) -> Vec<&str> {
+    let (mut shown, mut left) = (Vec::new(), 0);
+    for line in text.lines() {
+        if line.contains("panicked at") {
+            left = SHOWN_MAX;
+        } else if line == "stack backtrace:" || line == "failures:" || line.starts_with("---- ") {
+            left = 0;
+        }
+        if left > 0 || line.ends_with("FAILED") {
+            shown.push(line);
+            left = left.saturating_sub(1);
+        }
+    }
+    shown
 }
 
 /// Adds up the lines `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
@@ -65,6 +83,20 @@ fn count(text: &str) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shows_what_failed_tests_say() {
+        let text = "test one ... ok\ntest two ... FAILED\n\nfailures:\n\n---- two stdout ----\nlong before\n\n\
+                    thread 'two' panicked at two.rs:3:1:\nTest failed.\nminimal failing input: seed = 183965\n\n\
+                    stack backtrace:\n   0: rust_begin_unwind\n\nfailures:\n    two\n";
+        let said = [
+            "thread 'two' panicked at two.rs:3:1:",
+            "Test failed.",
+            "minimal failing input: seed = 183965",
+            "",
+        ];
+        assert_eq!(failures(text), [&["test two ... FAILED"], &said[..]].concat());
+    }
 
     #[test]
     fn adds_up_what_cargo_prints() {

@@ -2,11 +2,12 @@
 //! is decided; the members are told at leisure.
 
 use crate::distribute::rescue;
-use crate::median::upper_median;
+use crate::median::{lower_median, upper_median};
 use crate::netraid::operate::{Context, retry_delay};
 use crate::netraid::order::writer::Way;
 use crate::netraid::path::gw::{Leg, Legs};
 use base::{GroupId, RequestId, Time};
+use core::ops::Range;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{GroupView, Message, Order, Slots, WriteId};
@@ -54,6 +55,17 @@ pub(crate) struct Round {
 impl Vote {
     fn of(leg: Leg) -> Vote {
         Vote { leg, sent: None, excused: Duration::ZERO, took: None }
+    }
+
+    /// How long the questions to the member at `slot`, whose vote this is, have waited for their turn.
+    fn waited(&self, cx: &Context<'_>, slot: u8) -> Duration {
+        self.excused + cx.excused_at(slot)
+    }
+
+    /// For how much of the time they waited for it; they wait before they are answered.
+    fn waited_within(&self, cx: &Context<'_>, slot: u8, time: Range<Time>) -> Duration {
+        let Some(sent) = self.sent else { return Duration::ZERO };
+        (sent + self.waited(cx, slot)).min(time.end).since(sent.max(time.start))
     }
 }
 
@@ -184,21 +196,23 @@ impl Round {
         self.votes.keys().fold(Slots::default(), |slots, slot| slots.with(*slot))
     }
 
-    /// How long members took, or have taken so far, each beside the others; what they waited for their turn is no part of it.
+    /// How long members took, or have taken so far, each beside the others; what they waited for their turn is no part of it, and neither is
+    /// what more than half of the others waited for theirs meanwhile: it may be late because its memory is full of writes that wait for them.
     fn compare(&self, cx: &mut Context<'_>, group: GroupId, is_meant: impl Fn(&Vote) -> bool) {
         let (view, now) = (cx.views.view(group), cx.now);
         for (slot, vote) in self.votes.iter().filter(|(_, vote)| is_meant(vote)) {
             let brick = view.members[usize::from(*slot)];
             let others = self.votes.iter().filter(|(other, _)| *other != slot);
-            let median = upper_median(others.filter_map(|(_, vote)| vote.took));
+            let median = upper_median(others.clone().filter_map(|(_, vote)| vote.took));
             // A connection that is down says nothing of how fast the brick behind it is.
             let (Some(sent), Some(median)) = (vote.sent.filter(|_| cx.views.is_up(brick)), median) else {
                 continue;
             };
-            let waited = vote.excused + cx.excused_at(*slot);
-            let begun = now.min(sent + waited);
+            let begun = now.min(sent + vote.waited(cx, *slot));
             let took = vote.took.unwrap_or(now.since(begun));
-            cx.choice.lateness_mut().note(now, brick, begun, took, median);
+            let shared = |(other, vote): (&u8, &Vote)| vote.waited_within(cx, *other, begun..begun + took);
+            let shared = lower_median(others.map(shared)).unwrap_or_default();
+            cx.choice.lateness_mut().note(now, brick, begun + shared, took - shared, median);
         }
     }
 }
