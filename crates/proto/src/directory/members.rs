@@ -158,10 +158,12 @@ impl Members {
     }
 
     /// Who is left out for being slow is away like one that is silent: the redundancy that it cost is made good elsewhere
-    /// when it lasts.
+    /// when it lasts. Who is heard and waits for nothing but the end of the lease of the process before is there.
     fn note_absences(&mut self, cluster: &Cluster, now: Time) {
         for brick in cluster.records.bricks.keys() {
-            if cluster.leases.is_alive(now, *brick) && !cluster.is_slow(*brick) {
+            let is_heard =
+                cluster.leases.is_alive(now, *brick) || cluster.runs.is_about_to_count(now, *brick);
+            if is_heard && !cluster.is_slow(*brick) {
                 self.away.remove(brick);
             } else {
                 self.away.entry(*brick).or_insert(now);

@@ -4,7 +4,8 @@
 //! brick is held for slow when most of the gateways that lately used it say so, or one does and the brick's own
 //! measurements agree: one gateway with a bad link to a brick does not take it from all. Of a brick that is too full to
 //! return its own measurements must agree in any case: a full disk makes writes wait while it looks for room, and no gateway
-//! can tell that from slowness. It is left out only where every group bears that beside those that are away and survives one
+//! can tell that from slowness. Nor is it the brick that is slow where writes waited because the directory gave it no lease: what gateways say of
+//! the time in which a process of it waited to count ([`super::runs`]) is not believed. It is left out only where every group bears that beside those that are away and survives one
 //! failure more without it: a group does not give its last redundancy for speed. A brick that *stands still* is as good as
 //! dead, and is left out wherever the others can serve without it. It gives its lease back when asked, and a view leaves it out like
 //! an evicted brick when it has none ([`super::members`]). What waits for room at a disk is no part of what gateways see; a disk that
@@ -71,6 +72,8 @@ pub(super) struct Slow {
     burdens: BTreeMap<BrickId, Burden>,
     /// Since when bricks that are left out have been well, as it were: see [`ILL_TICKS`].
     well: BTreeMap<BrickId, Time>,
+    /// When bricks were last without a lease because a process of theirs waited to count.
+    waited: BTreeMap<BrickId, Time>,
     /// Bricks that fell silent lately.
     silences: BTreeMap<BrickId, Silences>,
     /// Bricks where content waits for room.
@@ -136,6 +139,10 @@ impl Slow {
         self.observed.retain(|_, (heard, _)| now.since(*heard) < OBSERVED_FOR);
         let observed = &self.observed;
         self.used.retain(|brick, _| observed.values().any(|(_, members)| members.contains_key(brick)));
+        self.waited.retain(|_, at| now.since(*at) < OBSERVED_FOR);
+        let bricks = cluster.records.bricks.keys();
+        let waiting = bricks.filter(|brick| cluster.runs.is_about_to_count(now, **brick));
+        self.waited.extend(waiting.map(|brick| (*brick, now)));
         self.saturated.keep(cluster, now);
         for brick in cluster.records.bricks.keys().copied().collect::<Vec<_>>() {
             self.look_at_silence(cluster, now, brick, fx);
@@ -151,6 +158,7 @@ impl Slow {
         self.suspects.remove(&brick);
         self.burdens.remove(&brick);
         self.well.remove(&brick);
+        self.waited.remove(&brick);
         self.silences.remove(&brick);
         self.saturated.forget(brick);
     }
@@ -285,6 +293,9 @@ impl Slow {
         let worst = worst?;
         // A gateway tells at once of whom it holds for slow, and of the others with its next window: those that use the brick, too, have a say.
         self.used.get(&brick).filter(|since| now.since(**since) >= FIRST_WORD)?;
+        if self.waited.contains_key(&brick) {
+            return None;
+        }
         let confirmed =
             cluster.status(brick).is_some_and(|status| !self.writes_well(cluster, brick, &status.health));
         let agreed = confirmed || (slow * 2 > all && !self.is_full_but_well(cluster, brick));

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::GroupView;
 use wire::directory::ScrubStatus;
 
-/// So long after an outage a brick holds a lease again, and the views have settled.
-pub(crate) const SETTLE_NS: u64 = 3 * SECOND;
+/// So long after an outage a brick holds a lease again, and the views have settled: it may have to wait for the longest lease that
+/// the process before had, which a directory that restarts takes to be 4 s.
+pub(crate) const SETTLE_NS: u64 = 5 * SECOND;
 
 /// So long after a brick was slow, or was out of reach while it ran, it may still be left out for it: reports age for some seconds,
 /// and then a lease must end.
-pub(crate) const LEAVING_NS: u64 = 3 * SETTLE_NS;
+pub(crate) const LEAVING_NS: u64 = 2 * SETTLE_NS;
 
 /// What was done to bricks that lasts.
 #[derive(Default)]

@@ -453,6 +453,29 @@ fn a_run_that_only_waits_for_the_end_of_a_lease_is_not_dead() {
     assert!(!stage.is_current());
 }
 
+/// Found by torture seed 3001703. Writes wait for a brick that the directory gives no lease, and gateways call that slow; and who is heard is not away.
+#[test]
+fn time_in_which_a_process_waits_to_count_is_held_against_no_brick() {
+    let mut stage = stage();
+    // A directory that restarts does not know for how long the process before has its lease.
+    stage.restart();
+    stage.runs(Run { place: AFTER_A_REBOOT, ..run(8, 900, 900) });
+    let mut waited_ms = 0;
+    for _ in 0..12 {
+        stage.observe(500, &[(super::slow::FIRST, &[MINE])]);
+        let is_away = stage.directory.desk.members.is_away(MINE);
+        assert!(!is_away, "after {waited_ms} ms: {:?}", stage.standings);
+        waited_ms += if stage.standing(8) == Some(&(0, Standing::Waits)) { 500 } else { 0 };
+    }
+    assert!(waited_ms > 2000, "{waited_ms}");
+    let standing = stage.standing(8);
+    assert!(matches!(standing, Some((1.., Standing::Stands { .. }))), "{standing:?}");
+    assert!(stage.is_current() && stage.directory.counters().get(Counter::MemberHeldForSlow) == 0);
+    // What they see of the process that counts is its own.
+    stage.observe(4000, &[(super::slow::FIRST, &[MINE])]);
+    assert_eq!(stage.directory.counters().get(Counter::MemberHeldForSlow), 1);
+}
+
 /// The store was put back from a backup: nothing follows from it.
 #[test]
 fn a_directory_whose_store_is_older_than_what_bricks_know_does_nothing() {
