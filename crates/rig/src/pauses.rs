@@ -3,7 +3,8 @@
 //!
 //! Each read policy has two volumes, with leased and with confirmed reads. While both stand still all blocks are overwritten through another
 //! gateway. Then every block is asked for through the gateway that stands, both clocks are set back by as long as they stood, and both go on. A
-//! read is *old* when it returns what had been overwritten.
+//! read is *old* when it returns what had been overwritten. Each round has a cluster of its own: a brick that falls silent again and again is kept
+//! out for longer each time.
 
 use crate::bench::failslow::POLICIES;
 use crate::place;
@@ -24,12 +25,13 @@ const WHOLE_WITHIN: Duration = Duration::from_secs(60);
 /// How long, and how often.
 #[derive(Args)]
 #[command(after_help = "\
-Needs libfaketime (Debian's package faketime). A round takes some ten seconds more than its pause. The verb fails if a
+Needs libfaketime (Debian's package faketime). A round takes some five seconds more than its pause. The verb fails if a
 confirmed read is old; old leased reads are counted, since such a pause makes them possible (docs/operations/paused-machines.md).
 
 Examples:
   cargo xtask pauses
-  cargo xtask pauses --seconds 7 --seconds 60 --rounds 20 --json")]
+  cargo xtask pauses --seconds 7 --seconds 60 --rounds 20 --json
+  cargo xtask pauses --lease-ms 2000     # leases that have not ended yet when the gateway reads again")]
 pub(crate) struct Options {
     /// How long both are paused; may be repeated
     #[arg(long, default_values_t = [7, 10], value_parser = clap::value_parser!(u64).range(SECONDS_MIN..=600))]
@@ -40,6 +42,9 @@ pub(crate) struct Options {
     /// Blocks of each volume
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=4096))]
     blocks: u64,
+    /// How long a brick's lease is, in milliseconds; as the directory has it by default without it
+    #[arg(long)]
+    lease_ms: Option<u32>,
     /// Only this read policy; may be repeated
     #[arg(long = "policy", value_parser = POLICIES)]
     policies: Vec<String>,
@@ -76,8 +81,6 @@ impl Tally {
 
 /// One volume.
 struct Volume {
-    policy: &'static str,
-    is_confirmed: bool,
     /// Through the gateway that is paused, and through the other.
     paused: Nbd,
     other: Nbd,
@@ -86,7 +89,6 @@ struct Volume {
 struct Pair {
     cluster: Cluster,
     clock: PathBuf,
-    behind: Duration,
     volumes: Vec<Volume>,
     blocks: u64,
     generation: u8,
@@ -99,16 +101,17 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     let is_meant =
         |policy: &&str| options.policies.is_empty() || options.policies.iter().any(|p| p == policy);
     let policies: Vec<&str> = POLICIES.into_iter().filter(is_meant).collect();
-    let mut pair = Pair::start(&binary, &policies, options.blocks)?;
+    let volumes: Vec<(&str, bool)> =
+        policies.iter().flat_map(|policy| [(*policy, false), (*policy, true)]).collect();
     let mut told = Vec::new();
     let (mut is_kept, mut has_old) = (true, false);
     for &seconds in &options.seconds {
-        let mut tallies = vec![Tally::default(); pair.volumes.len()];
+        let mut tallies = vec![Tally::default(); volumes.len()];
         for round in 1..=options.rounds {
+            let mut pair = Pair::start(&binary, &volumes, options)?;
             let found = pair.round(seconds).with_context(|| format!("round {round} of {seconds} s"))?;
             let old = |is_confirmed| {
-                let of_kind =
-                    pair.volumes.iter().zip(&found).filter(|(volume, _)| volume.is_confirmed == is_confirmed);
+                let of_kind = volumes.iter().zip(&found).filter(|((_, of), _)| *of == is_confirmed);
                 of_kind.map(|(_, tally)| tally.old).sum::<u64>()
             };
             eprintln!(
@@ -119,15 +122,13 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
             tallies.iter_mut().zip(found).for_each(|(sum, tally)| sum.add(tally));
         }
         let mut rows = Vec::new();
-        for (volume, tally) in pair.volumes.iter().zip(&tallies) {
-            is_kept &= tally.old == 0 || !volume.is_confirmed;
+        for ((policy, is_confirmed), tally) in volumes.iter().zip(&tallies) {
+            is_kept &= tally.old == 0 || !is_confirmed;
             has_old |= tally.old > 0;
-            rows.push(
-                json!({"policy": volume.policy, "confirmed": volume.is_confirmed, "reads": tally.json()}),
-            );
+            rows.push(json!({"policy": policy, "confirmed": is_confirmed, "reads": tally.json()}));
         }
         if !options.json {
-            print_table(seconds, options.rounds, &pair.volumes, &tallies);
+            print_table(seconds, options.rounds, &policies, &tallies);
         }
         told.push(json!({"seconds": seconds, "rounds": options.rounds, "volumes": rows}));
     }
@@ -135,43 +136,43 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         println!("{}", json!({"pauses": told}));
     }
     if !has_old {
-        eprintln!("No leased read was old either: these pauses show nothing.");
+        eprintln!(
+            "No leased read was old either: these pauses show nothing of confirmed ones (longer leases would: --lease-ms)."
+        );
     }
     ensure!(is_kept, "confirmed reads were old");
     Ok(())
 }
 
-fn print_table(seconds: u64, rounds: u32, volumes: &[Volume], tallies: &[Tally]) {
+fn print_table(seconds: u64, rounds: u32, policies: &[&str], tallies: &[Tally]) {
     println!("\nPaused for {seconds} s, {rounds} times: old reads, and reads that failed, of all\n");
     println!("{:24} {:>22} {:>22}", "policy", "leased", "confirmed");
-    for (pair, tallies) in volumes.chunks(2).zip(tallies.chunks(2)) {
+    for (policy, tallies) in policies.iter().zip(tallies.chunks(2)) {
         let cell = |tally: &Tally| {
             format!("{} + {} of {}", tally.old, tally.failed, tally.old + tally.new + tally.failed)
         };
-        println!("{:24} {:>22} {:>22}", pair[0].policy, cell(&tallies[0]), cell(&tallies[1]));
+        println!("{policy:24} {:>22} {:>22}", cell(&tallies[0]), cell(&tallies[1]));
     }
 }
 
 impl Pair {
-    fn start(binary: &Path, policies: &[&'static str], blocks: u64) -> Result<Pair> {
+    fn start(binary: &Path, volumes: &[(&str, bool)], options: &Options) -> Result<Pair> {
         let clock = job::scratch("clusters")?.join(format!("{}-clock", std::process::id()));
         set_behind(&clock, Duration::ZERO)?;
-        let spec = Spec { gateways: 2, behind: Some(clock.clone()), ..Spec::default() };
+        let spec =
+            Spec { gateways: 2, behind: Some(clock.clone()), lease_ms: options.lease_ms, ..Spec::default() };
         let cluster = Cluster::start(binary, &spec)?;
-        let mut volumes = Vec::new();
-        for &policy in policies {
-            for is_confirmed in [false, true] {
-                let reads = if is_confirmed { "confirmed" } else { "leased" };
-                let (name, size) =
-                    (format!("{policy}-{reads}"), (blocks * BLOCK as u64).max(1 << 20).to_string());
-                let mut words = vec!["volume", "create", &name, "--size", &size, "--layout", "raid1x3"];
-                words.extend(["--read-policy", policy, "--reads", reads]);
-                cluster.admin(&words)?;
-                let (paused, other) = (cluster.connect(0, &name)?, cluster.connect(1, &name)?);
-                volumes.push(Volume { policy, is_confirmed, paused, other });
-            }
-        }
-        Ok(Pair { cluster, clock, behind: Duration::ZERO, volumes, blocks, generation: 0 })
+        let open = |(policy, is_confirmed): &(&str, bool)| {
+            let reads = if *is_confirmed { "confirmed" } else { "leased" };
+            let size = (options.blocks * BLOCK as u64).max(1 << 20).to_string();
+            let name = format!("{policy}-{reads}");
+            let mut words = vec!["volume", "create", &name, "--size", &size, "--layout", "raid1x3"];
+            words.extend(["--read-policy", policy, "--reads", reads]);
+            cluster.admin(&words)?;
+            Ok(Volume { paused: cluster.connect(0, &name)?, other: cluster.connect(1, &name)? })
+        };
+        let volumes = volumes.iter().map(open).collect::<Result<_>>()?;
+        Ok(Pair { cluster, clock, volumes, blocks: options.blocks, generation: 0 })
     }
 
     /// Pauses both for so long; what the reads of each volume returned then.
@@ -196,8 +197,7 @@ impl Pair {
         std::thread::sleep(left);
         // So that it reads before it hears what it missed.
         self.ask()?;
-        self.behind += begun.elapsed();
-        set_behind(&self.clock, self.behind)?;
+        set_behind(&self.clock, begun.elapsed())?;
         for daemon in self.both() {
             daemon.go_on()?;
         }
@@ -210,7 +210,7 @@ impl Pair {
 
     /// Writes the next content through the gateway that is not paused.
     fn overwrite(&mut self) -> Result<()> {
-        self.generation = self.generation % 250 + 1;
+        self.generation += 1;
         let content = [self.generation; BLOCK];
         for volume in &mut self.volumes {
             for block in 0..self.blocks {

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How much of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tier {
-    /// The demo, and one pass of each client.
+    /// The demo, one pass of each client, and one paused pair.
     Usual,
     /// Clients over every layout, soak, partition, rot, two releases in one cluster.
     All,
@@ -37,6 +37,23 @@ const HARMS: [Harm; 3] = [
 pub(super) fn skip(report: &mut Report, why: &str) {
     report.skip("demo", why);
     report.skip("real clients", why);
+    report.skip(PAUSE, why);
+}
+
+const PAUSE: &str = "confirmed reads of a paused pair";
+
+/// One pause, with leases that are long enough for reads that are only leased to be old, too.
+fn pause(report: &mut Report, folder: &Path) {
+    if !installed("faketime") {
+        return report.skip(PAUSE, "faketime is not installed");
+    }
+    report.step(PAUSE, || {
+        let words = ["pauses", "--seconds", "7", "--rounds", "1", "--lease-ms", "2000"];
+        let policies = ["--policy", "usual", "--policy", "claim"];
+        let finished = rig(folder, &[&words[..], &policies].concat(), 300)?.success()?;
+        eprintln!("    {}", finished.stderr.trim());
+        Ok(Outcome::Passed(1))
+    });
 }
 
 /// Runs it with the programs in `folder`.
@@ -51,6 +68,7 @@ pub(super) fn run(report: &mut Report, folder: &Path, tier: Tier) {
         let why = why.collect::<Vec<_>>().join("\n");
         Ok(Outcome::Mixed { passed, failed, skipped, why })
     });
+    pause(report, folder);
     if tier == Tier::All {
         HARMS.iter().for_each(|harm| harm.run(report, folder));
         neighbours(report, folder);

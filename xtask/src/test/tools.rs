@@ -45,7 +45,11 @@ const PROGRAMS: [Program; 21] = [
     program("mkfs.ext4", "e2fsprogs", "real clients: a file system on a volume"),
     program("fsck.ext4", "e2fsprogs", "real clients: that file system checked after a brick was killed"),
     program("losetup", "mount", "real clients: that file system mounted"),
-    program("faketime", "faketime", "real clients: gateways whose clocks differ by hours"),
+    program(
+        "faketime",
+        "faketime",
+        "real clients: gateways whose clocks differ by hours; pairs whose clocks stand",
+    ),
     program("strace", "strace", "bench: flushes for each acknowledged write"),
     program("node", "nodejs", "wasm: a seed run in wasm has the trace hash that it has natively"),
     program(PYTHON, "python3-venv", "retrieval: OR-tools judges the solver"),

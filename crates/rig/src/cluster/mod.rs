@@ -756,11 +756,13 @@ fn init_cluster(
         arguments.push("--plaintext");
     }
     run(binary, &arguments)?;
-    ensure!(
-        dir.join("directory.toml").is_file(),
-        "`cluster init` left no directory.toml in {}",
-        dir.display()
-    );
+    let config = dir.join("directory.toml");
+    ensure!(config.is_file(), "`cluster init` left no directory.toml in {}", dir.display());
+    if let Some(lease_ms) = spec.lease_ms {
+        let mut table: toml::Table = std::fs::read_to_string(&config)?.parse()?;
+        table.insert("lease_ms".to_owned(), i64::from(lease_ms).into());
+        std::fs::write(&config, toml::to_string(&table)?)?;
+    }
     Ok(())
 }
 

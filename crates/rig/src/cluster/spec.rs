@@ -30,6 +30,8 @@ pub struct Spec {
     pub gateway_clocks_s: Vec<i64>,
     /// The first brick and the first gateway have clocks that are as far behind as this file says ([`super::set_behind`]).
     pub behind: Option<PathBuf>,
+    /// How long a brick's lease is, in milliseconds; as the directory has it by default when there is none.
+    pub lease_ms: Option<u32>,
     /// Whether each gateway stands beside the brick of its number: data paths `coord` and `amongst`.
     pub beside: bool,
     /// Whether daemons speak TLS to each other.
@@ -91,6 +93,7 @@ impl Default for Spec {
             gateways: 1,
             gateway_clocks_s: Vec::new(),
             behind: None,
+            lease_ms: None,
             beside: false,
             tls: false,
             nbd_tls: false,
