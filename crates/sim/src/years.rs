@@ -13,6 +13,7 @@ use core::time::Duration;
 use model::PowerCut;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io::Write;
 use wire::{AdminError, AdminReply, AdminRequest, IoTimeout};
 
 /// Bricks of the cluster.
@@ -46,8 +47,14 @@ pub struct Month {
     pub tables: Tables,
 }
 
-/// Lives through `months` and tells of each.
-pub fn run(seed: u64, options: &Options, months: u32, tell: &mut dyn FnMut(&Month)) -> Outcome {
+/// Lives through `months` and tells of each; its events go to `lines`, where there are such.
+pub fn run(
+    seed: u64,
+    options: &Options,
+    months: u32,
+    lines: Option<Box<dyn Write>>,
+    tell: &mut dyn FnMut(&Month),
+) -> Outcome {
     let mut shape = Shape::draw(seed, &Options { bricks: Some(BRICKS), ..options.clone() });
     shape.phases.safety_ns = u64::from(months) * TROUBLE_NS;
     shape.load.operations = u64::from(months) * OPERATIONS;
@@ -55,7 +62,7 @@ pub fn run(seed: u64, options: &Options, months: u32, tell: &mut dyn FnMut(&Mont
     shape.intrigues.churn = Some(seed ^ 0x6368_726e);
     shape.intrigues.commands = Some(seed ^ 0x636f_6d6d);
     (shape.intrigues.old_disks, shape.intrigues.twins) = (true, true);
-    let (outcome, _) = in_world(seed, shape, &Course::Drawn, None, |world| world.grow_old(months, tell));
+    let (outcome, _) = in_world(seed, shape, &Course::Drawn, lines, |world| world.grow_old(months, tell));
     outcome
 }
 
@@ -77,6 +84,8 @@ impl World {
             self.run_until(self.time.now_ns() + TROUBLE_NS);
             self.heal();
             self.converge()?;
+            // Who replaces a brick takes redundancy away for a moment: what is rotten elsewhere then would be lost.
+            self.scrub_clean()?;
             ever += self.renew_bricks()?;
             if number.is_multiple_of(DIRECTORY_MOVES_EVERY) {
                 self.move_directory();

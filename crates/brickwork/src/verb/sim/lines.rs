@@ -14,8 +14,7 @@ use std::rc::Rc;
 /// where a reader wants it to end.
 pub(super) fn leave_trace(path: &Path, header: &Header) -> Result<(Option<Violation>, u64)> {
     let cannot = || format!("cannot write the trace {}", path.display());
-    let file = Outfile::create(path).with_context(cannot)?;
-    let lines = Lines { to: Rc::new(Cell::new(Some(BufWriter::new(file)))), ..Lines::default() };
+    let lines = Lines::to_file(path)?;
     let to = lines.clone();
     let violation = match panics::catch(|| write_trace(header, Box::new(to))) {
         Ok(outcome) => outcome.with_context(cannot)?.violation,
@@ -34,11 +33,18 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// Lines that go to a file, which is there once they are finished.
+    pub(super) fn to_file(path: &Path) -> Result<Lines> {
+        let file =
+            Outfile::create(path).with_context(|| format!("cannot write the trace {}", path.display()))?;
+        Ok(Lines { to: Rc::new(Cell::new(Some(BufWriter::new(file)))), ..Lines::default() })
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.count.get()
     }
 
-    fn finish(&self) -> io::Result<()> {
+    pub(super) fn finish(&self) -> io::Result<()> {
         match self.to.take() {
             Some(file) => file.into_inner()?.finish(),
             None => Ok(()),

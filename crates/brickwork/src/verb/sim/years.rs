@@ -1,12 +1,15 @@
 //! `sim years`: one cluster that grows old.
 
+use super::lines::Lines;
 use super::panics;
 use crate::global::Global;
 use crate::output;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::json;
 use sim::Options;
 use sim::years::{self, Month};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -34,6 +37,9 @@ pub(super) struct Years {
     /// What is drawn, and when
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
+    /// Write every event there, a JSON line each: about a gigabyte a year
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 pub(super) fn run(global: &Global, args: &Years) -> Result<ExitCode> {
@@ -41,11 +47,16 @@ pub(super) fn run(global: &Global, args: &Years) -> Result<ExitCode> {
     let (start, total) = (Instant::now(), args.years * MONTHS_OF_A_YEAR);
     let bar = output::progress(u64::from(total), "growing old", false);
     let mut months: Vec<Month> = Vec::new();
-    let outcome = years::run(args.seed, &Options::default(), total, &mut |month| {
+    let lines = args.trace.as_deref().map(Lines::to_file).transpose()?;
+    let to = lines.clone().map(|lines| Box::new(lines) as Box<dyn Write>);
+    let outcome = years::run(args.seed, &Options::default(), total, to, &mut |month| {
         bar.inc(1);
         months.push(month.clone());
     });
     bar.finish_and_clear();
+    if let (Some(lines), Some(path)) = (lines, &args.trace) {
+        lines.finish().with_context(|| format!("cannot write the trace {}", path.display()))?;
+    }
     let wall_s = start.elapsed().as_secs_f64();
     let is_clean = outcome.violation.is_none();
     if global.json {
