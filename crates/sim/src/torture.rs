@@ -29,6 +29,10 @@ const CRASHES: [Incident; 6] = [
 const SETUP_NS: u64 = 60 * SECOND;
 /// Volumes that nobody opens are made so many at once.
 const PREFILLED_AT_ONCE: usize = 50;
+/// One of so many of them has many groups and many snapshots; of the others one of three has a snapshot.
+const LARGE_EVERY: u32 = 200;
+const GROUPS_OF_LARGE: u32 = 64;
+const SNAPSHOTS_OF_LARGE: u32 = 12;
 /// The family of volumes that are left out of a run: no volume has this one.
 const NO_VOLUME: VolumeId = VolumeId(u64::MAX);
 
@@ -129,6 +133,11 @@ fn check_old_disks(taken_for_old: u64, put_back: u64) -> Result<(), Violation> {
             "{taken_for_old} bricks were taken for ones with an older copy of a disk, none was put back, and none ran twice"
         ),
     ))
+}
+
+/// The name of a volume that is there before all others.
+fn prefilled(number: u32) -> String {
+    format!("before{number}")
 }
 
 impl World {
@@ -246,20 +255,32 @@ impl World {
         self.administer(vec![care]).map(drop)
     }
 
-    /// Makes the volumes that are there before all others.
+    /// Makes the volumes that are there before all others: most of one group, some of many, and snapshots of some.
     fn prefill(&mut self) -> Result<(), Violation> {
         let model = self.workload.plan(0).clone();
         for first in (0..self.shape.intrigues.prefilled).step_by(PREFILLED_AT_ONCE) {
-            let last = self.shape.intrigues.prefilled.min(first + PREFILLED_AT_ONCE as u32);
-            let named = (first..last).map(|number| VolumePlan {
-                name: format!("before{number}"),
-                spread: 1,
-                far_stripes: 0,
-                ..model.clone()
-            });
-            let plans: Vec<VolumePlan> = named.collect();
-            let requests = plans.iter().map(|plan| plan.creation(self.physics.draw().bits())).collect();
-            self.administer(requests)?;
+            let numbers = first..self.shape.intrigues.prefilled.min(first + PREFILLED_AT_ONCE as u32);
+            let creations: Vec<AdminRequest> = numbers
+                .clone()
+                .map(|number| {
+                    let spread = if number.is_multiple_of(LARGE_EVERY) { GROUPS_OF_LARGE } else { 1 };
+                    let plan =
+                        VolumePlan { name: prefilled(number), spread, far_stripes: 0, ..model.clone() };
+                    plan.creation(self.physics.draw().bits())
+                })
+                .collect();
+            self.administer(creations)?;
+            for number in numbers {
+                let count = match number {
+                    of if of.is_multiple_of(LARGE_EVERY) => SNAPSHOTS_OF_LARGE,
+                    of => u32::from(of.is_multiple_of(3)),
+                };
+                for snapshot in 0..count {
+                    let (volume, nonce) = (prefilled(number), self.physics.draw().bits());
+                    let snapshot = format!("{volume}-{snapshot}");
+                    self.until_done(AdminRequest::Snapshot { volume, snapshot, nonce })?;
+                }
+            }
         }
         Ok(())
     }

@@ -154,7 +154,7 @@ impl World {
     }
 
     /// Gives a command until it is carried out.
-    fn until_done(&mut self, request: AdminRequest) -> Result<AdminReply, Violation> {
+    pub(crate) fn until_done(&mut self, request: AdminRequest) -> Result<AdminReply, Violation> {
         let end_ns = self.time.now_ns() + DONE_NS;
         loop {
             match self.try_administer(request.clone())? {
