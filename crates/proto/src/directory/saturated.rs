@@ -6,7 +6,8 @@
 //! brought something home lately. It is held for slow once it has been saturated and [`TIMES`] as slow as the (upper) median of its peers, in the
 //! group where that is greatest, for [`LASTS`], looked at once a second. The greatest counts since groups have unlike loads, and
 //! a block that is one of many in a row takes less: in the group that saturates it its peers have the same work. A brick that is less than that
-//! slower keeps its place: its groups go at its pace, and `status` names it from [`NAMED`] on.
+//! slower keeps its place: its groups go at its pace, and `status` names it from [`NAMED`] on. One that is so slow that its peers have nothing to
+//! bring home any more cannot be compared then: what was found last holds for [`HOLDS`], as long as it is saturated.
 //!
 //! What a brick tells of itself can only take its own place from it: of two peers the slower one counts, and one is not enough.
 
@@ -28,11 +29,15 @@ const LASTS: Duration = Duration::from_secs(4);
 const PEERS_MIN: usize = 2;
 /// How often a saturated brick is compared with its peers, which takes a look at all its groups.
 const COMPARED_EVERY: Duration = Duration::from_secs(1);
+/// For so long what was found holds where it cannot be looked again: longer than others bear with one that catches up.
+const HOLDS: Duration = Duration::from_secs(15);
 
 /// A saturated brick.
 #[derive(Debug)]
 struct Saturated {
     since: Time,
+    /// When it was last looked how it stands beside its peers, and what was found.
+    looked: Time,
     compared: Option<Compared>,
     /// Since when it has been slow beside its peers.
     slow_since: Option<Time>,
@@ -75,15 +80,23 @@ impl SaturatedBricks {
     pub(super) fn keep(&mut self, cluster: &Cluster, now: Time) {
         self.bricks.retain(|brick, _| is_held(cluster, now, *brick, HELD_NO_MORE));
         for brick in cluster.records.bricks.keys().filter(|brick| is_held(cluster, now, **brick, HELD)) {
-            self.bricks.entry(*brick).or_insert(Saturated { since: now, compared: None, slow_since: None });
+            let first = Saturated { since: now, looked: now, compared: None, slow_since: None };
+            self.bricks.entry(*brick).or_insert(first);
         }
         for (brick, seen) in &mut self.bricks {
-            if seen.compared.is_some_and(|compared| now.since(compared.at) < COMPARED_EVERY) {
+            if seen.compared.is_some() && now.since(seen.looked) < COMPARED_EVERY {
                 continue;
             }
             let compared = compare(cluster, now, *brick);
+            let is_held = is_held(cluster, now, *brick, HELD);
+            seen.looked = now;
+            let holds = |before: Compared| before.peers_us > 0 && now.since(before.at) < HOLDS;
+            if compared.peers_us == 0 && is_held && seen.compared.is_some_and(holds) {
+                // Its peers bring nothing home, as all that they have waits for this one.
+                continue;
+            }
             seen.compared = Some(compared);
-            let is_slow = compared.tenths() >= TIMES && is_held(cluster, now, *brick, HELD);
+            let is_slow = compared.tenths() >= TIMES && is_held;
             seen.slow_since = if is_slow { seen.slow_since.or(Some(now)) } else { None };
         }
     }

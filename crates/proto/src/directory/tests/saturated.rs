@@ -75,6 +75,20 @@ fn a_saturated_brick_that_is_three_times_slower_than_its_peers_leaves_after_four
     assert!(!stage.view().is_writer(slow), "{:?}", stage.view());
 }
 
+/// A slow brick that returns holds up all writes of its groups, until its peers have brought home what they had.
+#[test]
+fn one_whose_peers_have_nothing_left_to_bring_home_is_as_slow_as_it_was() {
+    let (mut stage, slow) = Stage::with_member("raid1x3");
+    stage.beside(slow, saturated(20_000));
+    assert_eq!(stage.slow_after(2_500), 0);
+    stage.healths(|of| if of == slow { saturated(20_000) } else { Health { home_us: 0, ..KEEPS_UP } });
+    assert_eq!(stage.slow_after(5_000), 1);
+    // Where they never had any, nothing is known.
+    let (mut stage, slow) = Stage::with_member("raid1x3");
+    stage.healths(|of| if of == slow { saturated(20_000) } else { Health { home_us: 0, ..KEEPS_UP } });
+    assert_eq!(stage.slow_after(30_000), 0);
+}
+
 #[test]
 fn one_that_is_not_so_slow_keeps_its_place_and_is_named() {
     let (mut stage, slow) = Stage::with_member("raid1x3");
