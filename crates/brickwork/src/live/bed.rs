@@ -4,7 +4,7 @@ use crate::config::Bytes;
 use crate::security::files;
 use anyhow::{Context, Result, bail, ensure};
 use base::BLOCK_U64;
-use rig::cluster::{self, Cluster, Daemon, Emulation, Page, Spec};
+use rig::cluster::{self, Cluster, Daemon, Emulation, Page, Spec, Storage};
 use rig::load::steady;
 use rig::nbd::Nbd;
 use sim::timed::Incident;
@@ -111,12 +111,15 @@ impl Bed {
             folder: Some(folder.cluster()),
             bricks: bricks as usize,
             gateways: gateways as usize,
-            disk_bytes: volume.0 + volume.0 / 8 + JOURNAL.0 + SPARE,
-            journal_bytes: JOURNAL.0,
-            cache_bytes: cache.0,
-            destage_bytes: Some(BLOCK_U64),
-            emulation: Emulation::Each,
             metrics: true,
+            storage: Storage {
+                disk_bytes: volume.0 + volume.0 / 8 + JOURNAL.0 + SPARE,
+                journal_bytes: JOURNAL.0,
+                cache_bytes: cache.0,
+                destage_bytes: Some(BLOCK_U64),
+                emulation: Emulation::Each,
+                ..Storage::default()
+            },
             ..Spec::default()
         };
         let program = std::env::current_exe().context("cannot find this program's own file")?;

@@ -8,7 +8,7 @@ use lab::dsfq::live::{BLOCKS, Figure, Point, Times, VOLUME_BYTES};
 use lab::experiment::Sample;
 use lab::outcome::{Assumed, Effort, Extent, Outcome, Provenance, Subject};
 use lab::parameters::Parameters;
-use rig::cluster::{Cluster, Emulation, Spec};
+use rig::cluster::{Cluster, Emulation, Spec, Storage};
 use rig::load::steady::{self, Arrivals, Steady};
 use sim::timed::Served;
 use std::time::{Duration, Instant};
@@ -134,12 +134,15 @@ impl Bed {
             name: "live",
             folder: Some(folder.cluster()),
             bricks: point.bricks(),
-            disk_bytes: data_bytes + data_bytes / 8 + JOURNAL_BYTES + SPARE,
-            journal_bytes: JOURNAL_BYTES,
-            cache_bytes: CACHE_BYTES,
-            destage_bytes: Some(BLOCK_U64),
-            emulation: Emulation::Each,
             metrics: true,
+            storage: Storage {
+                disk_bytes: data_bytes + data_bytes / 8 + JOURNAL_BYTES + SPARE,
+                journal_bytes: JOURNAL_BYTES,
+                cache_bytes: CACHE_BYTES,
+                destage_bytes: Some(BLOCK_U64),
+                emulation: Emulation::Each,
+                ..Storage::default()
+            },
             ..Spec::default()
         };
         let program = std::env::current_exe().context("cannot find this program's own file")?;

@@ -4,7 +4,7 @@ use super::Scale;
 use super::target::Target;
 use crate::clients;
 use anyhow::Result;
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, Storage};
 use std::path::Path;
 
 /// A cluster with one volume.
@@ -30,7 +30,12 @@ impl Bench {
         let disk_bytes = bytes / clients::data(layout) * 5 / 4 + (512 << 20);
         let cluster = Cluster::start(
             binary,
-            &Spec { bricks, disk_bytes, cache_bytes: scale.cache_bytes, tls, ..Spec::default() },
+            &Spec {
+                bricks,
+                tls,
+                storage: Storage { disk_bytes, cache_bytes: scale.cache_bytes, ..Storage::default() },
+                ..Spec::default()
+            },
         )?;
         cluster.create("v", bytes, layout)?;
         let name = if tls { format!("{layout} TLS") } else { layout.to_owned() };

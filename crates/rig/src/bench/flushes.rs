@@ -5,7 +5,7 @@ use super::Scale;
 use super::workload::Workload;
 use anyhow::{Context, Result};
 use job::process::installed;
-use rig::cluster::{Cluster, Spec, Wrapper};
+use rig::cluster::{Cluster, Spec, Storage, Wrapper};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -43,8 +43,12 @@ pub(crate) fn measure(binary: &Path, scale: Scale) -> Result<Vec<Flushes>> {
 }
 
 fn by_strace(binary: &Path, workload: &Workload, scale: Scale) -> Result<Flushes> {
-    let spec =
-        Spec { bricks: BRICKS, io: "plain", brick_wrapper: Some(Wrapper::CountFlushes), ..Spec::default() };
+    let spec = Spec {
+        bricks: BRICKS,
+        brick_wrapper: Some(Wrapper::CountFlushes),
+        storage: Storage { io: "plain", ..Storage::default() },
+        ..Spec::default()
+    };
     let mut cluster = Cluster::start(binary, &spec)?;
     cluster.create("v", BYTES, "raid1x3")?;
     let writes = workload.run(&cluster.uri(0, "v"), BYTES, scale.seconds)?.requests;

@@ -8,7 +8,7 @@ use crate::place;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use job::process;
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, Storage};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,8 +90,8 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     let spec = Spec {
         name: "many",
         bricks: options.bricks,
-        disk_bytes: options.disk,
         metrics: true,
+        storage: Storage { disk_bytes: options.disk, ..Storage::default() },
         ..Spec::default()
     };
     let mut cluster = Cluster::start(&binary, &spec)?;

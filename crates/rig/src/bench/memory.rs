@@ -4,7 +4,7 @@ use super::Scale;
 use super::workload::fio;
 use anyhow::Result;
 use job::process;
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, Storage};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,10 @@ impl Memory {
 
 /// Three copies on three bricks with the default cache.
 pub(crate) fn measure(binary: &Path, scale: Scale) -> Result<Memory> {
-    let cluster = Cluster::start(binary, &Spec { disk_bytes: 1 << 30, ..Spec::default() })?;
+    let cluster = Cluster::start(
+        binary,
+        &Spec { storage: Storage { disk_bytes: 1 << 30, ..Storage::default() }, ..Spec::default() },
+    )?;
     cluster.create("v", 512 << 20, "raid1x3")?;
     std::thread::sleep(Duration::from_secs(3));
     let resident = cluster

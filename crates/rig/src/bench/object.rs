@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use host::{ObjectUser, Shutdown, Waker, run_objects};
 use job::process;
 use proto::object::{AccessStrategy, NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES, WantedObject};
-use rig::cluster::{Cluster, Emulation, Spec};
+use rig::cluster::{Cluster, Emulation, Spec, Storage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -95,7 +95,11 @@ struct Measured {
 /// Measures and prints.
 pub(crate) fn verb(options: &Options) -> Result<()> {
     let access = AccessStrategy::named(&options.access).context("an access that has no name")?;
-    let spec = Spec { bricks: BRICKS, disk_bytes: 8 << 30, emulation: Emulation::Each, ..Spec::default() };
+    let spec = Spec {
+        bricks: BRICKS,
+        storage: Storage { disk_bytes: 8 << 30, emulation: Emulation::Each, ..Storage::default() },
+        ..Spec::default()
+    };
     let cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &spec)?;
     let mut all: Vec<Measured> = STATES.iter().map(|_| Measured::default()).collect();
     fill(&cluster)?;

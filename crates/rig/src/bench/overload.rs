@@ -9,7 +9,7 @@ use crate::{clients, place};
 use anyhow::{Context, Result, bail, ensure};
 use base::BrickId;
 use clap::{Args, ValueEnum};
-use rig::cluster::{Cluster, Emulation, Spec};
+use rig::cluster::{Cluster, Emulation, Spec, Storage};
 use rig::nbd::Nbd;
 use rig::noise::Noise;
 use serde_json::{Value, json};
@@ -196,9 +196,12 @@ impl Case {
         let spec = Spec {
             name: "overload",
             bricks: self.bricks,
-            disk_bytes,
-            emulation: if self.disks == Disks::Drives { Emulation::Each } else { Emulation::None },
             metrics: true,
+            storage: Storage {
+                disk_bytes,
+                emulation: if self.disks == Disks::Drives { Emulation::Each } else { Emulation::None },
+                ..Storage::default()
+            },
             ..Spec::default()
         };
         let mut cluster = Cluster::start(binary, &spec)?;

@@ -9,7 +9,7 @@ use crate::place;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use job::process::{Job, run};
-use rig::cluster::{Cluster, Spec, is_redundant};
+use rig::cluster::{Cluster, Spec, Storage, is_redundant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,8 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
 
 fn measure(options: &Options, binary: &Path) -> Result<Results> {
     let disk_bytes = options.size + options.size / 8 + (512 << 20);
-    let spec = Spec { bricks: BRICKS, disk_bytes, ..Spec::default() };
+    let spec =
+        Spec { bricks: BRICKS, storage: Storage { disk_bytes, ..Storage::default() }, ..Spec::default() };
     let mut cluster = Cluster::start(binary, &spec)?;
     cluster.create("v", options.size, "raid1x3")?;
     if let Some(rate) = &options.rate {

@@ -3,7 +3,7 @@
 use super::record::Recorder;
 use anyhow::{Result, ensure};
 use job::process::{Finished, Job};
-use rig::cluster::{Cluster, Spec, free_port, text};
+use rig::cluster::{Cluster, Spec, Storage, free_port, text};
 use rig::nbd::error;
 use rig::noise::Noise;
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,10 @@ use std::time::Duration;
 const SIZE: u64 = 64 << 20;
 
 fn three_bricks(binary: &Path) -> Result<Cluster> {
-    let cluster = Cluster::start(binary, &Spec { disk_bytes: 256 << 20, ..Spec::default() })?;
+    let cluster = Cluster::start(
+        binary,
+        &Spec { storage: Storage { disk_bytes: 256 << 20, ..Storage::default() }, ..Spec::default() },
+    )?;
     cluster.create("v", SIZE, "raid1x3")?;
     cluster.connect(0, "v")?.write(0, &vec![7; 1 << 20])?;
     Ok(cluster)
@@ -135,7 +138,10 @@ fn start(cluster: &Cluster, verb: &str, config: &Path) -> Result<Finished> {
 
 /// Full disks refuse writes with ENOSPC, and everything acknowledged before is still there; so is a small rewrite of it.
 pub(super) fn disk_full(binary: &Path) -> Result<()> {
-    let mut cluster = Cluster::start(binary, &Spec { disk_bytes: 160 << 20, ..Spec::default() })?;
+    let mut cluster = Cluster::start(
+        binary,
+        &Spec { storage: Storage { disk_bytes: 160 << 20, ..Storage::default() }, ..Spec::default() },
+    )?;
     cluster.create("v", 1 << 30, "raid1x3")?;
     let mut nbd = cluster.connect(0, "v")?;
     let mut written = 0u64;

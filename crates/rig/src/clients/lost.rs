@@ -1,7 +1,7 @@
 //! A disk is gone that no other brick can stand in for: its blocks are an error at once, are listed, and can be written again.
 
 use anyhow::{Context, Result, ensure};
-use rig::cluster::{Cluster, Spec, run, text};
+use rig::cluster::{Cluster, Spec, Storage, run, text};
 use rig::nbd::Nbd;
 use serde_json::Value;
 use std::path::Path;
@@ -30,7 +30,14 @@ fn lost_units(nbd: &mut Nbd, expected: impl Fn(u8) -> u8) -> Result<Vec<u8>> {
 }
 
 pub(super) fn raid0_disk(binary: &Path) -> Result<()> {
-    let mut cluster = Cluster::start(binary, &Spec { bricks: 2, disk_bytes: 256 << 20, ..Spec::default() })?;
+    let mut cluster = Cluster::start(
+        binary,
+        &Spec {
+            bricks: 2,
+            storage: Storage { disk_bytes: 256 << 20, ..Storage::default() },
+            ..Spec::default()
+        },
+    )?;
     cluster.create("v", SIZE, "raid0x2")?;
     let mut nbd = cluster.connect(0, "v")?;
     for unit in 0..UNITS {

@@ -1,7 +1,7 @@
 //! What daemons tell Prometheus of themselves, judged by its own tool.
 
 use anyhow::{Context, Result, ensure};
-use rig::cluster::{self, Cluster, Emulation, Spec, free_port};
+use rig::cluster::{self, Cluster, Emulation, Spec, Storage, free_port};
 use rig::nbd::Nbd;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -15,7 +15,11 @@ const DRIVE: &str = "[drive]\nmodel = \"seagate-cheetah-9lp\"\ndata_bytes = 6710
 
 /// The pages of all daemons pass `promtool check metrics`, and together they tell all figures of `docs/operations/metrics.md`.
 pub(super) fn promtool(binary: &Path) -> Result<()> {
-    let spec = Spec { metrics: true, emulation: Emulation::Each, ..Spec::default() };
+    let spec = Spec {
+        metrics: true,
+        storage: Storage { emulation: Emulation::Each, ..Storage::default() },
+        ..Spec::default()
+    };
     let mut cluster = Cluster::start(binary, &spec)?;
     cluster.create("v", 16 << 20, "raid1x3")?;
     cluster.emulate(1, DRIVE)?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use job::process::peak_bytes;
-use rig::cluster::{Cluster, Spec, text};
+use rig::cluster::{Cluster, Spec, Storage, text};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -115,7 +115,8 @@ pub(super) fn brick_evicted(binary: &Path) -> Result<()> {
 /// Bricks join: what is there is moved to them until all are about equally full, and all of it is there.
 pub(super) fn brick_joins(binary: &Path) -> Result<()> {
     const SIZES: [usize; 4] = [300_001, 3_000_000, 500 << 20, 510 << 20];
-    let spec = Spec { bricks: 4, disk_bytes: 1 << 30, ..Spec::default() };
+    let spec =
+        Spec { bricks: 4, storage: Storage { disk_bytes: 1 << 30, ..Storage::default() }, ..Spec::default() };
     let mut bed = Bed { cluster: Cluster::start(binary, &spec)? };
     for bytes in SIZES {
         bed.put(bytes, bytes as u64)?;
@@ -252,7 +253,8 @@ const RESTORED: Duration = Duration::from_secs(300);
 /// 5 GiB, put while a brick dies and read while another stands still, each by a process that stays small.
 pub(super) fn five_gib(binary: &Path) -> Result<()> {
     const BYTES: u64 = 5 << 30;
-    let spec = Spec { bricks: 8, disk_bytes: 3 << 30, ..Spec::default() };
+    let spec =
+        Spec { bricks: 8, storage: Storage { disk_bytes: 3 << 30, ..Storage::default() }, ..Spec::default() };
     let mut bed = Bed { cluster: Cluster::start(binary, &spec)? };
     let (source, copy) = (bed.file("source"), bed.file("copy"));
     write_pattern(&source, BYTES)?;
@@ -340,7 +342,11 @@ struct Bed {
 
 impl Bed {
     fn start(binary: &Path) -> Result<Bed> {
-        let spec = Spec { bricks: BRICKS, disk_bytes: 1 << 30, ..Spec::default() };
+        let spec = Spec {
+            bricks: BRICKS,
+            storage: Storage { disk_bytes: 1 << 30, ..Storage::default() },
+            ..Spec::default()
+        };
         Ok(Bed { cluster: Cluster::start(binary, &spec)? })
     }
 

@@ -6,7 +6,7 @@ use super::filesystem::Mounted;
 use super::volume::width;
 use anyhow::{Context, Result, ensure};
 use job::process::{Finished, Job, run, tail};
-use rig::cluster::{Cluster, Spec, text};
+use rig::cluster::{Cluster, Spec, Storage, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,7 +38,11 @@ pub(super) fn over_rs(binary: &Path) -> Result<()> {
 }
 
 fn survives(binary: &Path, layout: &str) -> Result<()> {
-    let spec = Spec { bricks: width(layout), disk_bytes: 2 << 30, ..Spec::default() };
+    let spec = Spec {
+        bricks: width(layout),
+        storage: Storage { disk_bytes: 2 << 30, ..Storage::default() },
+        ..Spec::default()
+    };
     let mut cluster = Cluster::start(binary, &spec)?;
     cluster.create("v", VOLUME_BYTES, layout)?;
     let folder = Folder::new(layout)?;

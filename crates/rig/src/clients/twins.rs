@@ -1,7 +1,7 @@
 //! A brick that runs twice: a second process serves a copy of its disk, and both have one id.
 
 use anyhow::{Context, Result, ensure};
-use rig::cluster::{Cluster, Spec, free_port, text};
+use rig::cluster::{Cluster, Spec, Storage, free_port, text};
 use rig::nbd::Nbd;
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,12 @@ struct Pair {
 
 impl Pair {
     fn new(binary: &Path) -> Result<Pair> {
-        let spec = Spec { bricks: 3, gateways: 2, disk_bytes: 256 << 20, ..Spec::default() };
+        let spec = Spec {
+            bricks: 3,
+            gateways: 2,
+            storage: Storage { disk_bytes: 256 << 20, ..Storage::default() },
+            ..Spec::default()
+        };
         let cluster = Cluster::start(binary, &spec)?;
         cluster.create("v", BLOCK * BLOCKS, "raid1x3")?;
         let gateways = [cluster.connect(0, "v")?, cluster.connect(1, "v")?];

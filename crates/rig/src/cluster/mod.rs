@@ -18,7 +18,7 @@ pub use home::{GRACE, end_on_signal, stop};
 pub use metrics::{Metrics, Page, page, told};
 pub use network::{Link, Network};
 pub use ports::free_port;
-pub use spec::{Emulation, Spec, Ways};
+pub use spec::{Emulation, Spec, Storage, Ways};
 
 use crate::nbd::Nbd;
 use anyhow::{Context, Result, bail, ensure};
@@ -117,7 +117,7 @@ impl Cluster {
             wrapper,
             home: home.clone(),
         })?;
-        let disks = spec.disks.as_ref().map(|folder| make_own_folder(folder)).transpose()?;
+        let disks = spec.storage.folder.as_ref().map(|folder| make_own_folder(folder)).transpose()?;
         let mut cluster = Cluster {
             dir,
             disks,
@@ -154,21 +154,21 @@ impl Cluster {
     /// Makes one more brick, counted from 1, and starts it.
     pub fn add_brick(&mut self, number: usize, spec: &Spec) -> Result<()> {
         let (folder, port) = (self.dir.join(format!("brick-{number}")), free_port()?);
-        let disk = format!("{}:{}", self.disk(number).display(), spec.disk_bytes);
+        let disk = format!("{}:{}", self.disk(number).display(), spec.storage.disk_bytes);
         let is_late = spec.ways == Ways::Namespaces { late: Some(number) };
         let link = if is_late { Link::Late } else { Link::Prompt };
         let (host, wrapper) = place(&mut self.network, &format!("brick-{number}"), link)?;
         let (listen, label) = (format!("{host}:{port}"), format!("host=host-{number}"));
-        let (cache, journal) = (spec.cache_bytes.to_string(), spec.journal_bytes.to_string());
+        let (cache, journal) = (spec.storage.cache_bytes.to_string(), spec.storage.journal_bytes.to_string());
         let token = self.token()?;
         let mut arguments = vec!["brick", "init", "--dir", text(&folder)?, "--join", &token, "--disk", &disk];
         arguments.extend(["--listen", &listen, "--label", &label]);
         arguments.extend(["--cache-bytes", &cache, "--journal-bytes", &journal]);
         run(&self.binary, &arguments)?;
         let config = folder.join("brick.toml");
-        let mut arguments = words(&["brick", "--config", text(&config)?, "--io", spec.io]);
-        arguments.extend(self.emulation_words(number, &spec.emulation)?);
-        if let Some(bytes) = spec.destage_bytes {
+        let mut arguments = words(&["brick", "--config", text(&config)?, "--io", spec.storage.io]);
+        arguments.extend(self.emulation_words(number, &spec.storage.emulation)?);
+        if let Some(bytes) = spec.storage.destage_bytes {
             arguments.extend(["--destage-bytes".to_owned(), bytes.to_string()]);
         }
         arguments.extend(self.metrics_words(spec)?);

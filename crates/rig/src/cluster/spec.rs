@@ -13,18 +13,8 @@ pub struct Spec {
     pub folder: Option<PathBuf>,
     /// Number of bricks, each on a host of its own.
     pub bricks: usize,
-    /// Bytes of each brick's disk.
-    pub disk_bytes: u64,
-    /// Where bricks' disks lie, in folders of their own that are removed at the end; beside each brick's configuration when there is none.
-    pub disks: Option<PathBuf>,
-    /// Bytes of each brick's cache.
-    pub cache_bytes: u64,
-    /// Bytes of the journal on each brick's disk.
-    pub journal_bytes: u64,
-    /// Bytes of journalled content at which a disk writes it back; what is usual when there is none.
-    pub destage_bytes: Option<u64>,
-    /// `auto`, `io_uring` or `plain`.
-    pub io: &'static str,
+    /// What each brick stores on.
+    pub storage: Storage,
     pub gateways: usize,
     /// By how many seconds the wall clocks of gateways are ahead of the machine's; those of further gateways are right.
     pub gateway_clocks_s: Vec<i64>,
@@ -40,14 +30,31 @@ pub struct Spec {
     pub nbd_tls: bool,
     /// What runs around each brick.
     pub brick_wrapper: Option<Wrapper>,
-    /// What says how bricks' disks behave.
-    pub emulation: Emulation,
     /// Whether daemons answer with their metrics ([`super::Cluster::metrics`]).
     pub metrics: bool,
     /// How daemons reach each other.
     pub ways: Ways,
     /// Whether the processes go on when this one ends ([`super::Cluster::leave_running`]); wants a folder.
     pub outlives: bool,
+}
+
+/// What each brick stores on: its disk, what it keeps of it in memory, and how it asks it.
+#[derive(Clone)]
+pub struct Storage {
+    /// Bytes of each brick's disk.
+    pub disk_bytes: u64,
+    /// Where bricks' disks lie, in folders of their own that are removed at the end; beside each brick's configuration when there is none.
+    pub folder: Option<PathBuf>,
+    /// Bytes of each brick's cache.
+    pub cache_bytes: u64,
+    /// Bytes of the journal on each brick's disk.
+    pub journal_bytes: u64,
+    /// Bytes of journalled content at which a disk writes it back; what is usual when there is none.
+    pub destage_bytes: Option<u64>,
+    /// `auto`, `io_uring` or `plain`.
+    pub io: &'static str,
+    /// What says how bricks' disks behave.
+    pub emulation: Emulation,
 }
 
 /// How the daemons of a cluster reach each other.
@@ -78,18 +85,27 @@ pub enum Emulation {
     File(PathBuf),
 }
 
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage {
+            disk_bytes: 512 << 20,
+            folder: None,
+            cache_bytes: 64 << 20,
+            journal_bytes: 64 << 20,
+            destage_bytes: None,
+            io: "auto",
+            emulation: Emulation::None,
+        }
+    }
+}
+
 impl Default for Spec {
     fn default() -> Spec {
         Spec {
             name: "rig",
             folder: None,
             bricks: 3,
-            disk_bytes: 512 << 20,
-            disks: None,
-            cache_bytes: 64 << 20,
-            journal_bytes: 64 << 20,
-            destage_bytes: None,
-            io: "auto",
+            storage: Storage::default(),
             gateways: 1,
             gateway_clocks_s: Vec::new(),
             behind: None,
@@ -98,7 +114,6 @@ impl Default for Spec {
             tls: false,
             nbd_tls: false,
             brick_wrapper: None,
-            emulation: Emulation::None,
             metrics: false,
             ways: Ways::Loopback,
             outlives: false,

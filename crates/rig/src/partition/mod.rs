@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use cut::{BRICKS, Cut, GATEWAYS, KINDS, Way, gateway_name};
 use job::process::installed;
-use rig::cluster::{Cluster, Spec, Ways};
+use rig::cluster::{Cluster, Spec, Storage, Ways};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -165,10 +165,13 @@ impl Arena {
         let spec = Spec {
             bricks: BRICKS,
             gateways: GATEWAYS,
-            disk_bytes: 256 << 20,
-            journal_bytes: 32 << 20,
-            cache_bytes: 16 << 20,
             ways: Ways::Namespaces { late: None },
+            storage: Storage {
+                disk_bytes: 256 << 20,
+                journal_bytes: 32 << 20,
+                cache_bytes: 16 << 20,
+                ..Storage::default()
+            },
             ..Spec::default()
         };
         let cluster = Cluster::start(binary, &spec)?;

@@ -12,7 +12,7 @@ use crate::place;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use ledger::Ledger;
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, Storage};
 use rig::noise::Noise;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -165,9 +165,12 @@ impl Arena {
         let spec = Spec {
             bricks: width(layout),
             gateways: 2,
-            disk_bytes: DISK_BYTES,
-            journal_bytes: JOURNAL_BYTES,
-            cache_bytes: 16 << 20,
+            storage: Storage {
+                disk_bytes: DISK_BYTES,
+                journal_bytes: JOURNAL_BYTES,
+                cache_bytes: 16 << 20,
+                ..Storage::default()
+            },
             ..Spec::default()
         };
         let cluster = Cluster::start(binary, &spec)?;

@@ -14,7 +14,7 @@ use base::Rng;
 use clap::Args;
 use clients::{Way, read_all};
 use findings::Findings;
-use rig::cluster::{self, Cluster, Spec, text};
+use rig::cluster::{self, Cluster, Spec, Storage, text};
 use rig::load::shared::Arena;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -141,9 +141,12 @@ fn start(binary: &Path, dir: &Path) -> Result<Cluster> {
         folder: Some(dir.to_owned()),
         bricks: BRICKS,
         gateways: 2,
-        disk_bytes: 256 << 20,
-        journal_bytes: 32 << 20,
-        cache_bytes: 16 << 20,
+        storage: Storage {
+            disk_bytes: 256 << 20,
+            journal_bytes: 32 << 20,
+            cache_bytes: 16 << 20,
+            ..Storage::default()
+        },
         ..Spec::default()
     };
     let mut cluster = Cluster::start(binary, &spec)?;

@@ -15,7 +15,7 @@ use crate::security::files;
 use act::{Act, Stage};
 use anyhow::{Context, Result, bail, ensure};
 use report::Report;
-use rig::cluster::{self, Cluster, Spec};
+use rig::cluster::{self, Cluster, Spec, Storage};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -87,10 +87,13 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
         name: "demo",
         folder: Some(dir.path.clone()),
         bricks: args.bricks as usize,
-        disk_bytes: DISK.0,
-        journal_bytes: JOURNAL.0,
-        cache_bytes: CACHE.0,
         outlives: args.keep,
+        storage: Storage {
+            disk_bytes: DISK.0,
+            journal_bytes: JOURNAL.0,
+            cache_bytes: CACHE.0,
+            ..Storage::default()
+        },
         ..Spec::default()
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;

@@ -3,7 +3,7 @@
 // Each test file is a program of its own, and none uses all of this.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, Storage};
 use rig::nbd::{Nbd, command};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -39,9 +39,12 @@ impl Site {
         let spec = Spec {
             folder: Some(dir.path().to_owned()),
             bricks: bricks as usize,
-            disk_bytes: 128 << 20,
-            journal_bytes: 16 << 20,
-            cache_bytes: 4 << 20,
+            storage: Storage {
+                disk_bytes: 128 << 20,
+                journal_bytes: 16 << 20,
+                cache_bytes: 4 << 20,
+                ..spec.storage
+            },
             ..spec
         };
         let cluster = Cluster::start(Path::new(BINARY), &spec).expect("the cluster starts");

@@ -25,7 +25,7 @@ use clap::Args;
 use load::{Kind, Load};
 use objects::Objects;
 use reads::Reads;
-use rig::cluster::{Cluster, Emulation, Spec};
+use rig::cluster::{Cluster, Emulation, Spec, Storage};
 use serde_json::json;
 use state::State;
 use std::path::{Path, PathBuf};
@@ -250,10 +250,13 @@ fn cluster_of(binary: &Path, bricks: usize) -> Result<Cluster> {
         binary,
         &Spec {
             bricks,
-            disk_bytes: 4 << 30,
-            cache_bytes: CACHE_BYTES,
-            emulation,
             gateways: 0,
+            storage: Storage {
+                disk_bytes: 4 << 30,
+                cache_bytes: CACHE_BYTES,
+                emulation,
+                ..Storage::default()
+            },
             ..Spec::default()
         },
     )
@@ -262,10 +265,13 @@ fn cluster_of(binary: &Path, bricks: usize) -> Result<Cluster> {
 fn spec(layout: &str, plan: &Plan) -> Spec {
     Spec {
         bricks: clients::width(layout),
-        disk_bytes: plan.bytes / clients::data(layout) * 5 / 4 + (512 << 20),
-        cache_bytes: CACHE_BYTES,
-        emulation: Emulation::Each,
         metrics: true,
+        storage: Storage {
+            disk_bytes: plan.bytes / clients::data(layout) * 5 / 4 + (512 << 20),
+            cache_bytes: CACHE_BYTES,
+            emulation: Emulation::Each,
+            ..Storage::default()
+        },
         ..Spec::default()
     }
 }

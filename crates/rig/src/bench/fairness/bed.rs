@@ -3,7 +3,7 @@
 use super::load::{Client, Load};
 use anyhow::Result;
 use base::BLOCK_U64;
-use rig::cluster::{Cluster, Emulation, Spec};
+use rig::cluster::{Cluster, Emulation, Spec, Storage};
 use rig::load::steady;
 use std::path::Path;
 use std::time::Instant;
@@ -53,13 +53,16 @@ impl Bed {
             name: "fairness",
             bricks,
             gateways: GATEWAYS,
-            disk_bytes: VOLUMES * VOLUME_BYTES * 5 / 4 + JOURNAL_BYTES + (64 << 20),
-            cache_bytes: CACHE_BYTES,
-            journal_bytes: JOURNAL_BYTES,
-            // What is written goes home at once, where the drive has it.
-            destage_bytes: Some(BLOCK_U64),
-            emulation: Emulation::Each,
             metrics: true,
+            storage: Storage {
+                disk_bytes: VOLUMES * VOLUME_BYTES * 5 / 4 + JOURNAL_BYTES + (64 << 20),
+                cache_bytes: CACHE_BYTES,
+                journal_bytes: JOURNAL_BYTES,
+                // What is written goes home at once, where the drive has it.
+                destage_bytes: Some(BLOCK_U64),
+                emulation: Emulation::Each,
+                ..Storage::default()
+            },
             ..Spec::default()
         };
         Ok(Bed { cluster: Cluster::start(binary, &spec)?, disk, spec })

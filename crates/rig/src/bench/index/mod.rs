@@ -18,7 +18,7 @@ use figures::{Figures, Filled, Loaded};
 use host::{Shutdown, fill_index, run_objects};
 use job::process;
 use proto::index::{EmptyObject, IndexConfig};
-use rig::cluster::{Cluster, Daemon, Spec};
+use rig::cluster::{Cluster, Daemon, Spec, Storage};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -273,7 +273,8 @@ fn spec(options: &Options) -> Spec {
         _ => LARGE,
     };
     let copies = 2 * (options.objects + LOADED_MAX) / usual.bricks as u64;
-    Spec { disk_bytes: usual.disk_bytes + copies * copy_bytes, ..usual }
+    let disk_bytes = usual.storage.disk_bytes + copies * copy_bytes;
+    Spec { storage: Storage { disk_bytes, ..usual.storage }, ..usual }
 }
 
 /// What the files of the index's shards have on the disk.

@@ -9,7 +9,7 @@ use super::{Plan, SEEDS};
 use crate::clients;
 use anyhow::{Context, Result};
 use job::process::{Job, processor_us};
-use rig::cluster::{Cluster, Spec, attach, attach_direct};
+use rig::cluster::{Cluster, Spec, Storage, attach, attach_direct};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -56,11 +56,14 @@ impl Bed {
             bricks,
             gateways: bricks,
             beside: true,
-            disk_bytes: on_each_brick * 5 / 4 + (512 << 20),
-            disks: if plan.ram { Some(job::in_memory()?) } else { None },
-            // Groups are drawn, and some bricks have more of them than others.
-            cache_bytes: on_each_brick * 3 / 2,
             metrics: true,
+            storage: Storage {
+                disk_bytes: on_each_brick * 5 / 4 + (512 << 20),
+                // Groups are drawn, and some bricks have more of them than others.
+                cache_bytes: on_each_brick * 3 / 2,
+                folder: if plan.ram { Some(job::in_memory()?) } else { None },
+                ..Storage::default()
+            },
             ..Spec::default()
         };
         let cluster = Cluster::start(binary, &spec)?;
