@@ -271,10 +271,8 @@ impl World {
                 .collect();
             self.administer(creations)?;
             for number in numbers {
-                let count = match number {
-                    of if of.is_multiple_of(LARGE_EVERY) => SNAPSHOTS_OF_LARGE,
-                    of => u32::from(of.is_multiple_of(3)),
-                };
+                let is_large = number.is_multiple_of(LARGE_EVERY);
+                let count = if is_large { SNAPSHOTS_OF_LARGE } else { u32::from(number.is_multiple_of(3)) };
                 for snapshot in 0..count {
                     let (volume, nonce) = (prefilled(number), self.physics.draw().bits());
                     let snapshot = format!("{volume}-{snapshot}");

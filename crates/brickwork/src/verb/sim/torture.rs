@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
+const SEEDS: u64 = 50;
 /// Failing seeds of which the trace is written and the command printed; more of them would say the same.
 const FAILURES_SHOWN: usize = 3;
 
@@ -40,9 +41,9 @@ Examples:
   brickwork sim torture --seeds 500 --each-protocol
   brickwork sim torture --seeds 20 --layout raid5-4+1 --bricks 6 --history h.jsonl --json")]
 pub(super) struct Torture {
-    /// How many seeds to run
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: u64,
+    /// How many seeds to run; default: 50
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     start: u64,
@@ -57,10 +58,20 @@ pub(super) struct Torture {
     /// Run all seeds under each protocol of the network RAID paper, each preset, each variant and the default one
     #[arg(long, conflicts_with_all = ["protocols", "history"])]
     each_protocol: bool,
-    /// Plant a bug (`all`: each in turn), and print which seed and checker find it
+    /// Plant a bug (`all`: each in turn), and print which of 200 seeds (or --seeds) and which checker find it
     #[cfg(feature = "planted")]
     #[arg(long, value_name = "NAME", conflicts_with = "history")]
     plant: Option<String>,
+}
+
+impl Torture {
+    fn seeds(&self) -> u64 {
+        #[cfg(feature = "planted")]
+        let usual = if self.plant.is_some() { sim::plants::SEEDS } else { SEEDS };
+        #[cfg(not(feature = "planted"))]
+        let usual = SEEDS;
+        self.seeds.unwrap_or(usual)
+    }
 }
 
 pub(super) fn run(global: &Global, args: &Torture) -> Result<ExitCode> {
@@ -76,7 +87,7 @@ pub(super) fn run(global: &Global, args: &Torture) -> Result<ExitCode> {
     let start = Instant::now();
     let mut sum = Sum::default();
     let mut histories = args.history.as_deref().map(Histories::create).transpose()?;
-    let bar = output::progress(args.seeds, "torturing", false);
+    let bar = output::progress(args.seeds(), "torturing", false);
     for_each_seed(args, &options, |seed, outcome, history| {
         bar.inc(1);
         if let Some(histories) = &mut histories {
@@ -94,7 +105,7 @@ pub(super) fn run(global: &Global, args: &Torture) -> Result<ExitCode> {
         failure.trace = leave_trace(failure.seed, &options);
     }
     let missing =
-        if args.seeds >= rare::SEEDS_MIN { rare::missing(&sum.rare, options.objects) } else { Vec::new() };
+        if args.seeds() >= rare::SEEDS_MIN { rare::missing(&sum.rare, options.objects) } else { Vec::new() };
     if global.json {
         output::print_json(&sum.json(args, &missing, start.elapsed().as_secs_f64()));
     } else {
@@ -111,7 +122,7 @@ fn run_each_protocol(global: &Global, args: &Torture) -> Result<ExitCode> {
         let run = args.run.under(protocol);
         let args = Torture { run, each_protocol: false, ..args.clone() };
         let (options, start, mut sum) = (args.run.options()?, Instant::now(), Sum::default());
-        let bar = output::progress(args.seeds, &protocol.to_string(), false);
+        let bar = output::progress(args.seeds(), &protocol.to_string(), false);
         for_each_seed(&args, &options, |seed, outcome, _| {
             bar.inc(1);
             sum.add(seed, outcome, &bar);
@@ -127,7 +138,7 @@ fn run_each_protocol(global: &Global, args: &Torture) -> Result<ExitCode> {
             rows.push(row);
             continue;
         }
-        let (seeds, failed) = (output::count(args.seeds, "seed"), sum.failures.len() as u64);
+        let (seeds, failed) = (output::count(args.seeds(), "seed"), sum.failures.len() as u64);
         println!(
             "{:<26} {seeds}, {} in {wall_s:.0} s",
             protocol.to_string(),
@@ -167,7 +178,7 @@ fn for_each_seed(
             scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= args.seeds {
+                    if index >= args.seeds() {
                         return;
                     }
                     let seed = args.start.wrapping_add(index);
@@ -213,7 +224,7 @@ fn run_plants(global: &Global, args: &Torture, options: &Options, name: &str) ->
         if !global.json {
             match &found {
                 Some((seed, violation)) => println!("{name:<26} seed {seed:>4}  {}", violation.checker),
-                None => println!("{name:<26} not found within {}", output::count(args.seeds, "seed")),
+                None => println!("{name:<26} not found within {}", output::count(args.seeds(), "seed")),
             }
         }
         rows.push((name, found));
@@ -225,7 +236,7 @@ fn run_plants(global: &Global, args: &Torture, options: &Options, name: &str) ->
             json!({ "plant": name, "found": seed.is_some(), "seed": seed, "violation": violation })
         };
         output::print_json(
-            &json!({ "seeds": args.seeds, "plants": rows.iter().map(row).collect::<Vec<_>>() }),
+            &json!({ "seeds": args.seeds(), "plants": rows.iter().map(row).collect::<Vec<_>>() }),
         );
     }
     let all = rows.iter().all(|(_, found)| found.is_some());
@@ -235,7 +246,7 @@ fn run_plants(global: &Global, args: &Torture, options: &Options, name: &str) ->
 /// The first seed that finds what is planted, and how.
 #[cfg(feature = "planted")]
 fn find_plant(args: &Torture, options: &Options) -> Option<(u64, Violation)> {
-    (args.start..args.start.saturating_add(args.seeds)).find_map(|seed| {
+    (args.start..args.start.saturating_add(args.seeds())).find_map(|seed| {
         let violation = match one_seed(seed, options).0 {
             Ok(outcome) => outcome.violation?,
             Err(violation) => violation,
@@ -307,7 +318,7 @@ impl Sum {
             })
         };
         json!({
-            "version": env!("CARGO_PKG_VERSION"), "seeds": args.seeds, "start": args.start,
+            "version": env!("CARGO_PKG_VERSION"), "seeds": args.seeds(), "start": args.start,
             "simulated_hours": self.hours(), "operations": self.operations, "events": self.events,
             "summary": self.summary, "answers": self.answers, "faults": self.faults, "rare": self.rare, "rare_missing": missing,
             "violations": self.failures.iter().map(violation).collect::<Vec<_>>(),
@@ -316,7 +327,7 @@ impl Sum {
     }
 
     fn print(&self, args: &Torture, missing: &[&str], wall_s: f64) {
-        let seeds = output::count(args.seeds, "seed");
+        let seeds = output::count(args.seeds(), "seed");
         println!(
             "{seeds} from {}: {:.2} simulated hours in {wall_s:.1} s, {} operations, {} events, trace hash {}",
             args.start,

@@ -49,29 +49,37 @@ pub(super) fn run(global: &Global, args: &Years) -> Result<ExitCode> {
     let mut months: Vec<Month> = Vec::new();
     let lines = args.trace.as_deref().map(Lines::to_file).transpose()?;
     let to = lines.clone().map(|lines| Box::new(lines) as Box<dyn Write>);
-    let outcome = years::run(args.seed, &Options::default(), total, to, &mut |month| {
-        bar.inc(1);
-        months.push(month.clone());
+    let outcome = panics::catch(|| {
+        years::run(args.seed, &Options::default(), total, to, &mut |month| {
+            bar.inc(1);
+            months.push(month.clone());
+        })
     });
     bar.finish_and_clear();
     if let (Some(lines), Some(path)) = (lines, &args.trace) {
         lines.finish().with_context(|| format!("cannot write the trace {}", path.display()))?;
     }
     let wall_s = start.elapsed().as_secs_f64();
-    let is_clean = outcome.violation.is_none();
+    let violation = outcome.as_ref().map_or_else(Some, |outcome| outcome.violation.as_ref());
     if global.json {
-        output::print_json(&json!({ "outcome": outcome, "months": months, "wall_s": wall_s }));
+        output::print_json(&json!({
+            "outcome": outcome.as_ref().ok(), "violation": violation, "months": months, "wall_s": wall_s,
+        }));
     } else {
-        output::print_marked("Cluster:", &outcome.cluster);
+        if let Ok(outcome) = &outcome {
+            output::print_marked("Cluster:", &outcome.cluster);
+        }
         print_tables(&months);
         let bricks = months.last().map_or(0, |month| month.bricks_ever);
-        println!(
-            "\n{} of {total} months, {bricks} bricks in all, {}, {} in {wall_s:.0} s",
-            months.len(),
-            output::count(outcome.events, "event"),
-            output::count(outcome.operations, "operation")
+        let counts = outcome.as_ref().map_or_else(
+            |_| String::new(),
+            |outcome| {
+                let (events, operations) = (outcome.events, outcome.operations);
+                format!(", {}, {}", output::count(events, "event"), output::count(operations, "operation"))
+            },
         );
-        match &outcome.violation {
+        println!("\n{} of {total} months, {bricks} bricks in all{counts} in {wall_s:.0} s", months.len());
+        match violation {
             None => println!("No promise was broken, and no table grew beyond its bound."),
             Some(violation) => {
                 println!(
@@ -81,6 +89,7 @@ pub(super) fn run(global: &Global, args: &Years) -> Result<ExitCode> {
             }
         }
     }
+    let is_clean = violation.is_none();
     Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
