@@ -1,7 +1,8 @@
 //! `cargo xtask bench outage`: a brick that dies under load, again and again, and for how long writes pause.
 //!
 //! Reading order: [`verb`] (what is run), [`How`] (how a brick dies), [`Case`] (a cluster, its load, its rounds), [`Pause`] (what one round showed),
-//! [`Found`] (all rounds of a case). Real daemons on files. In each round another brick dies, and comes back after three seconds.
+//! [`Found`] (all rounds of a case). Real daemons on files. In each round another brick dies, and comes back after three seconds. After each brick has
+//! died twice there is a new cluster.
 
 use super::demand::{self, Demand};
 use crate::{clients, place};
@@ -30,6 +31,8 @@ const REDUNDANT_WITHIN: Duration = Duration::from_secs(120);
 const COVERED_WITHIN_MS: f64 = 100.0;
 /// Names the volume in its blocks.
 const TAG: u64 = 17;
+/// So often a brick of one cluster dies. One that falls silent a third time within an hour is kept out for longer each time.
+const DEATHS: usize = 2;
 
 /// How a brick dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -151,17 +154,20 @@ impl Case {
         let bricks = clients::width(&self.layout) + self.spare;
         let ways = if self.how == How::Cut { Ways::Namespaces { late: None } } else { Ways::Loopback };
         let spec = Spec { name: "outage", bricks, ways, ..Spec::default() };
-        let mut cluster = Cluster::start(binary, &spec)?;
-        cluster.create("v", VOLUME_BYTES, &self.layout)?;
-        steady::fill(cluster.connect_patiently(0, "v")?, TAG)?;
+        let rounds: Vec<u32> = (0..self.rounds).collect();
         let mut pauses = Vec::new();
-        for round in 0..self.rounds {
+        for rounds in rounds.chunks(DEATHS * bricks) {
+            let mut cluster = Cluster::start(binary, &spec)?;
+            cluster.create("v", VOLUME_BYTES, &self.layout)?;
+            steady::fill(cluster.connect_patiently(0, "v")?, TAG)?;
+            for round in rounds {
+                cluster.wait_until_redundant(REDUNDANT_WITHIN)?;
+                let brick = *round as usize % bricks + 1;
+                pauses.push(self.round(&mut cluster, *round, brick)?);
+            }
             cluster.wait_until_redundant(REDUNDANT_WITHIN)?;
-            let brick = round as usize % bricks + 1;
-            pauses.push(self.round(&mut cluster, round, brick)?);
+            cluster.all_alive()?;
         }
-        cluster.wait_until_redundant(REDUNDANT_WITHIN)?;
-        cluster.all_alive()?;
         Ok(Found {
             name: self.name(),
             layout: self.layout.clone(),
