@@ -283,7 +283,8 @@ impl Slow {
     /// Why the brick is held for slow, if it is: by what gateways see, or by how it brings content home beside its peers.
     fn verdict(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Option<Verdict> {
         self.seen_by_gateways(cluster, now, brick).or_else(|| {
-            let why = self.saturated.why_slow(now, brick)?;
+            let why =
+                self.saturated.why_slow(now, brick).filter(|_| !self.is_full_but_well(cluster, brick))?;
             Some(Verdict { why, stands_still: false })
         })
     }
@@ -313,7 +314,7 @@ impl Slow {
     }
 
     /// Whether the brick could not return if it left, and may look slow only because its disk looks for room: the disk
-    /// itself writes well.
+    /// itself writes well. Such a brick is needed again as soon as it is held for slow ([`Slow::is_needed`]).
     fn is_full_but_well(&self, cluster: &Cluster, brick: BrickId) -> bool {
         cluster.status(brick).is_some_and(|status| {
             fullness(status) >= full::JOIN && self.writes_well(cluster, brick, &status.health)

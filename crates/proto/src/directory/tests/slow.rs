@@ -304,6 +304,23 @@ fn a_full_brick_is_held_for_slow_only_by_its_own_word() {
     assert_eq!((stage.view().writers(), stage.leavings()), (Slots(0b101), 1), "its own disk is late");
 }
 
+/// It could not return, and would be needed again at once.
+#[test]
+fn a_full_brick_whose_disk_writes_well_is_not_held_for_slow_for_what_it_brings_home() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    stage.fill(brick, 91);
+    let at_work = Health { home_us: 2_000, ..WELL };
+    stage.bricks.values_mut().for_each(|status| status.health = at_work);
+    stage.health(brick, Health { home_us: 20_000, held_permille: 980, ..WELL });
+    stage.run(30_000);
+    assert_eq!((stage.leavings(), stage.view().writers()), (0, Slots(0b111)));
+    stage.fill(brick, 50);
+    stage.run(10_000);
+    assert_eq!(stage.leavings(), 1);
+}
+
 #[test]
 fn a_brick_that_is_full_before_its_last_lease_has_ended_stays() {
     let mut stage = Stage::new(3);
