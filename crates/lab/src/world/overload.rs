@@ -114,6 +114,14 @@ impl Experiment for Overload {
                 _ => (least(10, "times_left_out"), [1.0, 100.0]),
             };
             claim("one 10 times as slow, times it is left out", left, band);
+            // Its own pace is what writes have if it stays.
+            let beside = each(10, "writes_per_second").into_iter().zip(each(1, "writes_per_second"));
+            let least_share = beside.map(|(beside, equal)| beside / equal).fold(f64::INFINITY, f64::min);
+            claim(
+                "one 10 times as slow, writes a second over those of equal bricks",
+                least_share,
+                [0.1, 1.0],
+            );
         }
         claims
     }

@@ -4,7 +4,8 @@ use base::{BrickId, Time};
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions, find};
 use sim::timed::{
-    self, BrickSpec, Cluster, Conditions, Length, Lived, Locality, Mix, Scheme, Sizes, Workload, WriteRelease,
+    self, BrickSpec, CACHED, Cluster, Conditions, Length, Lived, Locality, Mix, Scheme, Sizes, Workload,
+    WriteRelease,
 };
 use std::sync::Arc;
 
@@ -15,17 +16,28 @@ const SLOWER: BrickId = BrickId(2);
 
 /// Three copies on three bricks under so many writes at a time. One brick's drive takes so many times as long.
 fn overload(outstanding: u32, slower: u32, plant: Option<&str>) -> Lived {
+    let brick = BrickSpec { options: DriveOptions::MECHANICS, journal_bytes: 1 << 20, ..atlas() };
+    overload_on(brick, SPAN, [outstanding, slower], plant)
+}
+
+fn atlas() -> BrickSpec {
     let entry = find("quantum-atlas-10k").expect("the drive is in the library");
-    let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
-    let brick =
-        BrickSpec { options: DriveOptions::MECHANICS, journal_bytes: 1 << 20, ..BrickSpec::new(drive) };
+    BrickSpec::new(Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive")))
+}
+
+fn overload_on(
+    brick: BrickSpec,
+    span: Duration,
+    [outstanding, slower]: [u32; 2],
+    plant: Option<&str>,
+) -> Lived {
     let mut cluster = Cluster::uniform(brick, 3, 3, Scheme::named("usual").expect("a scheme"));
     cluster.write_release = WriteRelease::Nvram;
     cluster.bricks[SLOWER.0 as usize - 1].speed = vec![(Time::ZERO, 100 * slower)];
     let mix = Mix { reads: 0.0, sizes: Sizes::Blocks(1), locality: Locality::Uniform };
     let plant = plant.map(str::to_owned);
     let conditions =
-        Conditions { window: WINDOW, end: Some(SPAN), watches_bricks: true, plant, ..Conditions::default() };
+        Conditions { window: WINDOW, end: Some(span), watches_bricks: true, plant, ..Conditions::default() };
     let length = Length { warmup: 0, requests: u64::MAX };
     let workload = Workload::Closed { outstanding, mix };
     timed::live_through(&cluster, workload, length, &conditions, 1).expect("it runs")
@@ -74,6 +86,27 @@ fn a_slower_brick_keeps_its_place_unless_it_is_several_times_slower() {
     assert_eq!(standings.left, 1, "{standings:?}");
     assert!(standings.changes.iter().all(|change| change.brick == SLOWER), "{standings:?}");
     assert!(standings.named.keys().eq([&SLOWER]), "{standings:?}");
+}
+
+/// It is left out, and comes back while the load goes on. Writes do not wait for it for longer than they would if it had stayed.
+#[test]
+fn a_much_slower_brick_that_comes_back_costs_no_more_than_if_it_had_stayed() {
+    const LONG: Duration = Duration::from_secs(120);
+    for outstanding in [32, 64] {
+        let brick = BrickSpec { journal_bytes: 8 << 20, cache_bytes: CACHED, ..atlas() };
+        let lived = |slower| {
+            let lived = overload_on(brick.clone(), LONG, [outstanding, slower], None);
+            let answered = lived.windows.iter().skip(lived.windows.len() / 2).map(|window| window.requests);
+            (answered.sum::<u64>(), lived.standings.left)
+        };
+        let (equal, _) = lived(1);
+        let (answered, left) = lived(10);
+        assert!(left > 1, "{outstanding} at a time: it does not come back");
+        assert!(
+            answered * 10 >= equal,
+            "{outstanding} at a time: {answered} writes, {equal} of equal bricks"
+        );
+    }
 }
 
 /// Without the door a write begins, and waits at the brick whose journal happens to be full first: that one looks slow, and is left out.
