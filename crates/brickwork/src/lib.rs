@@ -1,4 +1,4 @@
-//! Brickwork's command line: a file a verb, wiring only. Protocols live in `proto`, loops in `host`.
+//! Brickwork's command line: a file a verb, wiring only. Protocols live in `rules` to `roles`, loops in `host`.
 //!
 //! Reading order: [`args`] (what can be asked, and who answers), [`verb`] (what is done about it), [`global`] and [`config`]
 //! (what holds for every verb; files, environment, flags), [`security`] and [`join`] (certificates, tokens, how a machine

@@ -9,7 +9,7 @@ use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
 use crate::{AttachOptions, HostError, NbdOptions, OnReady, Ready, Shutdown, identity};
 use base::{NodeId, Payload, Time};
-use proto::client::{Client, ClientConfig, ClientEffect, ClientEvent};
+use roles::client::{Client, ClientConfig, ClientEffect, ClientEvent};
 use std::collections::VecDeque;
 use wire::{AdminError, Io, VolumeInfo};
 
@@ -121,7 +121,7 @@ struct AttachRole<'a> {
 
 impl Role for AttachRole<'_> {
     type Machine = Client;
-    const ROLE: proto::admission::Role = proto::admission::Role::Client;
+    const ROLE: roles::admission::Role = roles::admission::Role::Client;
 
     fn peer_event(event: PeerEvent) -> Option<ClientEvent> {
         Some(match event {

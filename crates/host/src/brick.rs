@@ -11,9 +11,9 @@ use crate::workers::Workers;
 use crate::{BrickOptions, HostError, OnReady, Ready, Shutdown};
 use base::{BrickId, NodeId, Time};
 use node::{BrickNode, Effect, Event};
-use proto::brick::{Brick, BrickConfig};
-use proto::fair::Shares;
-use proto::seat::Turns;
+use reads::seat::Turns;
+use roles::brick::{Brick, BrickConfig};
+use rules::fair::Shares;
 use std::time::{Duration, Instant};
 use store::{Limits, Stats, Store, StoreConfig};
 use wire::{BrickStatus, CatchUp, Durability, Health, Standing};
@@ -217,7 +217,7 @@ struct Full {
 
 impl Role for BrickRole<'_> {
     type Machine = BrickNode;
-    const ROLE: proto::admission::Role = proto::admission::Role::Brick;
+    const ROLE: roles::admission::Role = roles::admission::Role::Brick;
 
     fn peer_event(event: PeerEvent) -> Option<Event> {
         Some(match event {

@@ -12,7 +12,7 @@ use crate::{
     identity,
 };
 use base::{BrickId, GatewayId, NodeId, Time};
-use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
+use roles::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
 use wire::{AdminError, VolumeInfo};
 
 /// Runs a gateway until the shutdown is requested.
@@ -186,7 +186,7 @@ pub(crate) fn event_of(event: PeerEvent) -> Option<GatewayEvent> {
 
 impl Role for GatewayRole<'_> {
     type Machine = Gateway;
-    const ROLE: proto::admission::Role = proto::admission::Role::Gateway;
+    const ROLE: roles::admission::Role = roles::admission::Role::Gateway;
 
     fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
         event_of(event)

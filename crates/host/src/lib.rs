@@ -95,7 +95,7 @@ pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, IoEngine,
     NbdOptions, NodeOptions, OnReady, Ready, Security, TlsFiles,
 };
-pub use proto::distribute::claim::estimate::Calibration;
+pub use reads::distribute::claim::estimate::Calibration;
 pub use recount::{Told, run_recount, write_store};
 pub use shutdown::Shutdown;
 pub use tls::{OPERATOR_NAME, is_of_client, is_operators, stream_name, stream_named_by};

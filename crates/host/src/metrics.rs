@@ -9,7 +9,7 @@ use crate::transport::TransportCounters;
 use crate::{HostError, refusals};
 use base::Time;
 use page::{Buckets, Page, Value};
-use proto::Counters;
+use rules::Counters;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};

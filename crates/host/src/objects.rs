@@ -9,8 +9,8 @@ use crate::turn::{Driver, Role, WORKERS, World};
 use crate::workers::Workers;
 use crate::{HostError, NodeOptions, Shutdown};
 use base::Time;
-use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
-use proto::object::{ObjectNews, ObjectWish};
+use objects::object::{ObjectNews, ObjectWish};
+use roles::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ struct ObjectRole<'a, U> {
 
 impl<U: ObjectUser> Role for ObjectRole<'_, U> {
     type Machine = Gateway;
-    const ROLE: proto::admission::Role = proto::admission::Role::Gateway;
+    const ROLE: roles::admission::Role = roles::admission::Role::Gateway;
 
     fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
         event_of(event)

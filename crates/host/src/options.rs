@@ -1,7 +1,7 @@
 //! What a daemon is told when it starts. Reading a configuration file into these is the binary's business.
 
 use base::{BrickId, ClusterId};
-use proto::distribute::claim::estimate::Calibration;
+use reads::distribute::claim::estimate::Calibration;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -123,7 +123,7 @@ pub struct DirectoryOptions {
     /// The file of its embedded store; created when it is not there.
     pub store: PathBuf,
     /// Leases and failure domains.
-    pub config: proto::directory::DirectoryConfig,
+    pub config: roles::directory::DirectoryConfig,
 }
 
 /// What [`crate::run_attach`] is told.

@@ -7,8 +7,8 @@ use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
 use crate::{HostError, NodeOptions, Ready, Shutdown};
 use base::{Depth, Machine, NodeId, Time, VolumeId};
-use proto::directory::rebuild::Recount;
-use proto::directory::{DirectoryEffect, DirectoryEvent, Put};
+use roles::directory::rebuild::Recount;
+use roles::directory::{DirectoryEffect, DirectoryEvent, Put};
 use std::collections::BTreeMap;
 use std::path::Path;
 use wire::{Family, Message};
@@ -145,7 +145,7 @@ struct RecountRole<F> {
 
 impl<F: FnMut(&Told) -> bool> Role for RecountRole<F> {
     type Machine = Told;
-    const ROLE: proto::admission::Role = proto::admission::Role::Directory;
+    const ROLE: roles::admission::Role = roles::admission::Role::Directory;
 
     fn peer_event(event: PeerEvent) -> Option<DirectoryEvent> {
         event_of(event)

@@ -13,7 +13,7 @@ use crate::{HostError, Shutdown, refusals};
 use base::{Machine, Time};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
-use proto::admission::{self, admit_anyone};
+use roles::admission::{self, admit_anyone};
 use std::io;
 use std::time::Duration;
 
@@ -300,7 +300,7 @@ impl<R: Role> Driver<R> {
     }
 }
 
-/// What a machine is told. It refuses by itself what nobody may say to it (`proto::admission`), and the log says so here.
+/// What a machine is told. It refuses by itself what nobody may say to it (`roles::admission`), and the log says so here.
 fn looked_at<R: Role>(event: PeerEvent) -> Option<Event<R>> {
     if let PeerEvent::Packet { from, packet } = &event
         && let Err(why) = admit_anyone(R::ROLE, *from, &packet.message)

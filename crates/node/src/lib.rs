@@ -7,9 +7,9 @@ use base::{Depth, Machine, NodeId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::ops::{Add, Range};
 use core::time::Duration;
-use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
-use proto::counters::{Counter, Counters};
-use proto::seat::heads::{self, Heads, Served};
+use reads::seat::heads::{self, Heads, Served};
+use roles::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
+use rules::counters::{Counter, Counters};
 use std::collections::{BTreeSet, VecDeque};
 use store::{Io, IoDone, IoFault, IoKind, Space, Stats, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Packet;
@@ -170,7 +170,7 @@ pub struct BrickNode<B = Store> {
     /// What heads have done that are seen no more.
     served: Served,
     #[cfg(feature = "planted")]
-    rules: &'static dyn proto::rules::Rules,
+    rules: &'static dyn rules::promises::Rules,
     /// Kept between steps so that they allocate nothing.
     store_fx: Vec<StoreEffect>,
     brick_fx: Vec<BrickEffect>,
@@ -200,7 +200,7 @@ impl<B: Backing> BrickNode<B> {
             heads: Vec::new(),
             served: Served::default(),
             #[cfg(feature = "planted")]
-            rules: proto::rules::SOUND,
+            rules: rules::promises::SOUND,
             store_fx: Vec::new(),
             brick_fx: Vec::new(),
             heads_fx: Vec::new(),
@@ -217,7 +217,7 @@ impl<B: Backing> BrickNode<B> {
 
     /// Goes by other rules from when the brick runs, in tests.
     #[cfg(feature = "planted")]
-    pub fn set_rules(&mut self, rules: &'static dyn proto::rules::Rules) {
+    pub fn set_rules(&mut self, rules: &'static dyn rules::promises::Rules) {
         self.rules = rules;
     }
 

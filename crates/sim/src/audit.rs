@@ -9,7 +9,7 @@ use crate::units::SECOND;
 use crate::workload::Final;
 use crate::world::{Question, World};
 use base::{BLOCK, BrickId, HashMap, NodeId, VolumeId};
-use proto::layout::{Geometry, placement};
+use rules::layout::{Geometry, placement};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{GroupView, Message, Packet, ReadOutcome, Span, VolumeMap};
 
@@ -216,7 +216,7 @@ impl atomic::Promise for World {
         follow
             && geometry.is_ok_and(|geometry| {
                 let are_linked =
-                    || geometry.split_rows(first, count).len() <= proto::netraid::link::PARTS_MAX;
+                    || geometry.split_rows(first, count).len() <= volume::netraid::link::PARTS_MAX;
                 geometry.is_one_write(first, count) || plan.links() && are_linked()
             })
     }
@@ -232,7 +232,7 @@ fn geometry(map: &VolumeMap) -> Result<Geometry, Violation> {
     let volume = &map.volume;
     let wrong = |what: String| Violation::new("redundancy", what);
     let layout =
-        volume.layout.parse().map_err(|error: proto::layout::LayoutError| wrong(error.to_string()))?;
+        volume.layout.parse().map_err(|error: rules::layout::LayoutError| wrong(error.to_string()))?;
     Geometry::new(layout, volume.stripe_unit_blocks, volume.column_blocks)
         .map_err(|error| wrong(error.to_string()))
 }

@@ -51,9 +51,9 @@ pub const SEEDS: u64 = 200;
 mod planted {
     use crate::world::role::Brick;
     use crate::world::{Durability, World};
-    use proto::directory::Directory;
-    use proto::gateway::Gateway;
-    use proto::planted::{Plant, rules};
+    use roles::directory::Directory;
+    use roles::gateway::Gateway;
+    use rules::planted::{Plant, rules};
     use store::StoreConfig;
 
     fn plant_of(name: Option<&str>) -> Option<Plant> {
@@ -131,8 +131,8 @@ mod planted {
 mod planted {
     use crate::world::World;
     use crate::world::role::Brick;
-    use proto::directory::Directory;
-    use proto::gateway::Gateway;
+    use roles::directory::Directory;
+    use roles::gateway::Gateway;
     use store::StoreConfig;
 
     impl World {

@@ -3,8 +3,8 @@
 //! Machines count most of them ([`Counter`]); a few only the world can see ([`Seen`]). Each is named once, where it is
 //! declared.
 
-use proto::Counters;
-use proto::counters::Counter;
+use rules::Counters;
+use rules::counters::Counter;
 use std::collections::BTreeMap;
 
 /// From so many seeds on, a run in which one of [`REQUIRED`], or with objects of [`REQUIRED_OF_OBJECTS`], was never reached fails.

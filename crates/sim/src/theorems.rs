@@ -7,7 +7,7 @@
 use base::{StreamId, Time};
 use core::time::Duration;
 use model::Draw;
-use proto::fair::{Clock, Discipline, Entry, History, Ledger, Sfq, Share, Shares, Ticket};
+use rules::fair::{Clock, Discipline, Entry, History, Ledger, Sfq, Share, Shares, Ticket};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use wire::Service;

@@ -10,7 +10,7 @@ use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::{Question, World};
 use base::{BrickId, NodeId, VolumeId};
-use proto::counters::Counter;
+use rules::counters::Counter;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;

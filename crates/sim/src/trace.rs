@@ -3,8 +3,8 @@
 use crate::digest::Digest;
 use crate::world::event::Input;
 use base::NodeId;
-use proto::index::ShardEvent;
-use proto::object::ObjectWish;
+use objects::index::ShardEvent;
+use objects::object::ObjectWish;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! When a disk is full: what room a write asks for, whether the room is there, and what is refused when it is not.
 //!
 //! The last slots and pages are not for new data, so that a disk that is full to its users can still be repaired, written
-//! over and emptied. What the client of a refused write gets is said in `proto::netraid::write` (`on_no_space`). A file
+//! over and emptied. What the client of a refused write gets is said in `volume::netraid::write` (`on_no_space`). A file
 //! system that is full under a disk is another matter: `host::full_file_system`.
 
 use crate::slots::Allocator;

@@ -1,5 +1,5 @@
 //! Turns in which content is destaged. Whoever has the store gives them, one for each that is asked for, so that a cycle takes
-//! its place among the requests of clients (`proto::seat`). Where something waits for the cycle it goes on without.
+//! its place among the requests of clients (`reads::seat`). Where something waits for the cycle it goes on without.
 
 use crate::device::Device;
 use wire::disk::{Reply, Token};

@@ -101,7 +101,7 @@ pub enum Message {
     },
     /// A writer wants the blocks for itself: at the first current member of the group, which grants them in the order in which they
     /// were asked for. Asked again, it keeps its turn. Answered by [`Message::Locked`] once they are granted, for two seconds at
-    /// the most (`proto::netraid::order::locks`). It guards no data: who writes without it is put in order by stamps.
+    /// the most (`volume::netraid::order::locks`). It guards no data: who writes without it is put in order by stamps.
     Lock {
         operation: u64,
         group: GroupId,

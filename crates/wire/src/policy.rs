@@ -1,4 +1,4 @@
-//! The names of read policies, as operators and messages say them. What each does is in `proto::distribute`, where
+//! The names of read policies, as operators and messages say them. What each does is in `reads::distribute`, where
 //! `policies` lists them.
 
 use crate::{Version, choices};

@@ -1,5 +1,5 @@
 //! The names of protocols: `path,order,atomicity`, after Kenchammana-Hosekote et al., section 2.2. What each part does is in
-//! `proto::netraid`; what each protocol promises is told by `brickwork protocol explain`.
+//! `volume::netraid`; what each protocol promises is told by `brickwork protocol explain`.
 
 use crate::{DecodeError, Reader, Sight, Version, Wire, Writer, choices};
 use core::fmt;
@@ -341,7 +341,7 @@ impl Wire for Protocol {
 }
 
 choices! {
-    /// How a family's groups are made of bricks, and which of them gets an extent. What each does is in `proto::layout::placement`.
+    /// How a family's groups are made of bricks, and which of them gets an extent. What each does is in `rules::layout::placement`.
     Placement, "placement rule";
     /// Bricks are drawn by hashing, in proportion to their capacity; an extent's group is drawn by its number.
     Hashed = "hashed",
@@ -357,7 +357,7 @@ choices! {
     Reads, "way to read";
     /// On the lease of the brick that serves it, which ends by that brick's clock.
     Leased = "leased",
-    /// On other members that confirm, after it was asked, that the view is still in force: on no clock (`proto::netraid::confirm`).
+    /// On other members that confirm, after it was asked, that the view is still in force: on no clock (`volume::netraid::confirm`).
     Confirmed = "confirmed",
 }
 

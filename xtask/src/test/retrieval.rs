@@ -1,5 +1,5 @@
 //! The solver of continuous retrieval against OR-tools: its last arrivals are possible, and none a nanosecond earlier is.
-//! `tests/retrieval/check.py` judges instances that an example of `proto` writes.
+//! `tests/retrieval/check.py` judges instances that an example of `reads` writes.
 
 use crate::workspace;
 use anyhow::{Context, Result};

@@ -11,7 +11,10 @@ use std::process::Command;
 use std::time::Duration;
 
 const PACKAGE: &str = "brickwork-simwasm";
-const PURE: [&str; 9] = ["base", "code", "wire", "nbd", "model", "proto", "store", "node", "sim"];
+const PURE: [&str; 13] = [
+    "base", "code", "wire", "nbd", "model", "rules", "reads", "volume", "objects", "roles", "store", "node",
+    "sim",
+];
 const SEEDS: u64 = 5;
 
 /// Seeds run in wasm are few and short: compiled quickly rather than for speed.

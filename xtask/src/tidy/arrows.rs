@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 /// Crates that know no clock, randomness, thread or file.
-pub(super) const PURE: &[&str] =
-    &["base", "code", "wire", "nbd", "model", "proto", "store", "node", "trace", "sim"];
+pub(super) const PURE: &[&str] = &[
+    "base", "code", "wire", "nbd", "model", "rules", "reads", "volume", "objects", "roles", "store", "node",
+    "trace", "sim",
+];
 
 /// Each crate with all it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -15,20 +17,39 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("model", &["base"]),
     ("trace", &["base"]),
     ("outfile", &[]),
-    ("proto", &["base", "wire", "code"]),
+    ("rules", &["base", "wire", "code"]),
+    ("reads", &["base", "wire", "rules"]),
+    ("volume", &["base", "wire", "code", "rules", "reads"]),
+    ("objects", &["base", "wire", "code", "rules", "reads"]),
+    ("roles", &["base", "wire", "code", "rules", "reads", "volume", "objects"]),
     ("store", &["base", "wire"]),
-    ("node", &["base", "code", "wire", "proto", "store"]),
-    ("sim", &["base", "wire", "proto", "store", "node", "model", "code", "trace"]),
+    ("node", &["base", "code", "wire", "rules", "reads", "volume", "objects", "roles", "store"]),
+    (
+        "sim",
+        &[
+            "base", "wire", "rules", "reads", "volume", "objects", "roles", "store", "node", "model", "code",
+            "trace",
+        ],
+    ),
     ("simwasm", &["base", "sim"]),
-    ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
-    ("lab", &["base", "code", "proto", "model", "sim", "trace", "outfile"]),
+    (
+        "host",
+        &[
+            "base", "wire", "rules", "reads", "volume", "objects", "roles", "store", "node", "model", "code",
+            "nbd",
+        ],
+    ),
+    (
+        "lab",
+        &["base", "code", "rules", "reads", "volume", "objects", "roles", "model", "sim", "trace", "outfile"],
+    ),
     ("job", &[]),
-    ("rig", &["base", "wire", "proto", "store", "host", "sim", "job"]),
+    ("rig", &["base", "wire", "rules", "reads", "volume", "objects", "roles", "store", "host", "sim", "job"]),
     (
         "brickwork",
         &[
-            "base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace", "lab",
-            "outfile", "rig",
+            "base", "wire", "rules", "reads", "volume", "objects", "roles", "store", "node", "model", "code",
+            "nbd", "sim", "host", "trace", "lab", "outfile", "rig",
         ],
     ),
     ("xtask", &["job"]),
@@ -73,7 +94,7 @@ mod tests {
     fn worlds_never_meet_below_the_binary() {
         assert_eq!(check(&package("brickwork-sim", "brickwork-host")).len(), 1);
         assert_eq!(check(&package("brickwork-host", "brickwork-sim")).len(), 1);
-        assert_eq!(check(&package("brickwork-proto", "brickwork-sim")).len(), 1);
+        assert_eq!(check(&package("brickwork-roles", "brickwork-sim")).len(), 1);
         assert!(check(&package("brickwork", "brickwork-host")).is_empty());
         assert!(check(&package("brickwork-store", "brickwork-wire")).is_empty());
     }

@@ -12,7 +12,7 @@ use base::SECTOR_BYTES;
 use lab::system::{DRIVES_BETWEEN, Load, System};
 use model::drive::DriveOptions;
 use model::host::Work;
-use proto::heads::Policy;
+use rules::heads::Policy;
 use sim::timed::{
     self, BrickSpec, Buses, Conditions, Incident, Length, Lived, Scheme, Victim, Window, Worked, WriteRelease,
 };

@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn the_help_names_every_kind_and_cause() {
         use clap::Args as _;
-        use proto::directory::{Cause, Move, News};
+        use roles::directory::{Cause, Move, News};
         let help =
             Args::augment_args(clap::Command::new("events")).get_after_help().expect("help").to_string();
         let brick = BrickId(1);

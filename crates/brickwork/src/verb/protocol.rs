@@ -4,10 +4,10 @@ use crate::global::Global;
 use crate::output;
 use anyhow::Result;
 use clap::Subcommand;
-use proto::layout::Layout;
-use proto::netraid::cost::{Cost, Operation, cost};
-use proto::netraid::order::{Gate, rule};
+use rules::layout::Layout;
 use serde_json::{Value, json};
+use volume::netraid::cost::{Cost, Operation, cost};
+use volume::netraid::order::{Gate, rule};
 use wire::known::{self, PRESETS, Preset};
 use wire::{Atomicity, DataPath, Order, Protocol, SmallWrites};
 

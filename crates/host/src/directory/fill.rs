@@ -8,8 +8,8 @@ use super::shards::Shards;
 use super::store::{Kind, Store};
 use crate::HostError;
 use crate::turn::draw_id;
-use proto::directory::Put;
-use proto::index::{EmptyObject, Filling, IndexConfig, ShardEffect, ShardEvent, StoreToken};
+use objects::index::{EmptyObject, Filling, IndexConfig, ShardEffect, ShardEvent, StoreToken};
+use roles::directory::Put;
 use std::path::Path;
 use std::time::Duration;
 use wire::ObjectName;
@@ -144,8 +144,8 @@ mod tests {
         DirectoryOptions, NodeOptions, ObjectUser, Security, Shutdown, Waker, run_directory, run_objects,
     };
     use base::{ClusterId, ObjectVersion, Payload};
-    use proto::directory::DirectoryConfig;
-    use proto::object::{Manifest, NewObject, ObjectNews, ObjectWish};
+    use objects::object::{Manifest, NewObject, ObjectNews, ObjectWish};
+    use roles::directory::DirectoryConfig;
     use std::collections::{BTreeMap, BTreeSet};
     use std::sync::mpsc;
     use std::thread::{self, JoinHandle};

@@ -13,8 +13,8 @@ use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, WORKERS, World, draw_id};
 use crate::{DirectoryOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
-use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put, StoreToken};
-use proto::index::ShardEvent;
+use objects::index::ShardEvent;
+use roles::directory::{Directory, DirectoryEffect, DirectoryEvent, Put, StoreToken};
 use shards::Shards;
 use store::{Kind, Store};
 use wire::{IndexError, Message};
@@ -101,7 +101,7 @@ impl DirectoryRole {
 
 impl Role for DirectoryRole {
     type Machine = Directory;
-    const ROLE: proto::admission::Role = proto::admission::Role::Directory;
+    const ROLE: roles::admission::Role = roles::admission::Role::Directory;
 
     fn peer_event(event: PeerEvent) -> Option<DirectoryEvent> {
         event_of(event)

@@ -6,8 +6,8 @@ use super::store::{Kind, Store};
 use crate::HostError;
 use crate::error::system;
 use crate::shutdown::{event_fd, signal_event};
-use proto::directory::StoreToken;
-use proto::index::{ShardEffect, ShardEvent};
+use objects::index::{ShardEffect, ShardEvent};
+use roles::directory::StoreToken;
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -208,7 +208,7 @@ fn carry_out(store: &mut Option<Store>, path: &Path, effect: &ShardEffect) -> Sh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proto::index::{Page, ReadToken, StoreToken};
+    use objects::index::{Page, ReadToken, StoreToken};
 
     fn await_answer(shards: &mut Shards) -> Answer {
         let until = Instant::now() + Duration::from_secs(20);

@@ -7,8 +7,8 @@
 
 use super::store::{Kind, StoreFile, count, create, slice, write};
 use crate::full_file_system::free_bytes;
-use proto::directory::Put;
 use redb::{Database, WriteTransaction};
+use roles::directory::Put;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -162,7 +162,7 @@ mod tests {
     use super::super::store::Store;
     use super::*;
     use proptest::prelude::*;
-    use proto::directory::StoreToken;
+    use roles::directory::StoreToken;
     use std::collections::BTreeMap;
     use std::os::unix::fs::MetadataExt;
 

@@ -8,12 +8,12 @@ use super::cached::drop_cached;
 use super::mark::{Left, Mark};
 use super::shrink::{self, Shrinking};
 use crate::disk::file::sync_folder_of;
-use proto::directory::{Put, StoreToken};
-use proto::index::Page;
+use objects::index::Page;
 use redb::{
     Database, DatabaseError, Key, ReadOnlyTable, ReadTransaction, ReadableDatabase, StorageBackend,
     TableDefinition, Value, WriteTransaction,
 };
+use roles::directory::{Put, StoreToken};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::ops::{Bound, Range};

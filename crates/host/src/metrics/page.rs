@@ -182,7 +182,7 @@ brickwork_nbd_read_seconds_bucket{le=\"0.000032\"} 3
 brickwork_nbd_read_seconds_bucket{le=\"+Inf\"} 4
 brickwork_nbd_read_seconds_sum 1.5
 brickwork_nbd_read_seconds_count 4
-# HELP brickwork_protocol_events_total rare events of the protocol, for developers; crates/proto/src/counters.rs lists the names
+# HELP brickwork_protocol_events_total rare events of the protocol, for developers; crates/rules/src/counters.rs lists the names
 # TYPE brickwork_protocol_events_total counter
 brickwork_protocol_events_total{event=\"a \\\"b\\\"\"} 7
 brickwork_protocol_events_total{event=\"c\"} 8

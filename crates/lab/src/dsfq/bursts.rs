@@ -9,7 +9,7 @@ use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use core::time::Duration;
-use proto::fair::{Order, Share};
+use rules::fair::{Order, Share};
 use sim::timed::Threads;
 
 pub(super) struct Bursts;

@@ -7,7 +7,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use proto::fair::Share;
+use rules::fair::Share;
 use sim::timed::{Threads, VolumeSpec};
 
 pub(super) struct Fig10;

@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use proto::fair::{Order, Share};
+use rules::fair::{Order, Share};
 
 pub(super) struct Fig12;
 

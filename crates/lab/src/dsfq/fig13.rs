@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use core::time::Duration;
-use proto::fair::Share;
+use rules::fair::Share;
 use sim::timed::Threads;
 
 pub(super) struct Fig13;

@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use core::ops::RangeInclusive;
-use proto::fair::Share;
+use rules::fair::Share;
 use sim::timed::Threads;
 
 pub(super) struct Fig8;

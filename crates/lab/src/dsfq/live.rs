@@ -13,7 +13,7 @@ use crate::experiment::{Experiment, Runs, Sample, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use model::drive::DriveModel;
-use proto::fair::{Cost, Order, Share};
+use rules::fair::{Cost, Order, Share};
 use sim::timed::{BrickSpec, Mix, Served, Sizes};
 use std::sync::Arc;
 

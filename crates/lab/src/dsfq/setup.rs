@@ -7,8 +7,8 @@ use crate::plot::{Series, Spot};
 use base::StreamId;
 use core::time::Duration;
 use model::drive::DriveModel;
-use proto::fair::{Clock, Cost, History, Order, Share, Shares};
-use proto::seat::{Places, Turns};
+use reads::seat::{Places, Turns};
+use rules::fair::{Clock, Cost, History, Order, Share, Shares};
 use serde_json::json;
 use sim::timed::{
     self, BrickSpec, Cluster, Conditions, Length, Locality, Mix, Network, Scheme, Served, Sharing, Sizes,

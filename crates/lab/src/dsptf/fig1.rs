@@ -9,7 +9,7 @@ use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use crate::system::{Load, System};
 use base::SECTOR_BYTES;
-use proto::heads::Policy;
+use rules::heads::Policy;
 use sim::timed::{BrickSpec, Cluster, Conditions, Locality, Mix, Network, Scheme, Sizes};
 
 const PENDING: [u32; 11] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32];

@@ -7,7 +7,7 @@ use crate::plot::{Series, Spot};
 use crate::system::{Load, System};
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
-use proto::distribute::lard::LardConfig;
+use reads::distribute::lard::LardConfig;
 use sim::timed::{
     BrickSpec, ClaimOptions, Cluster, Conditions, Length, Locality, Mix, Network, Scheme, Sizes, WriteRelease,
 };

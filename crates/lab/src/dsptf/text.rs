@@ -9,7 +9,7 @@ use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use crate::system::{Load, System};
-use proto::heads::Policy;
+use rules::heads::Policy;
 use sim::timed::{Arrivals, Cluster, Conditions, Scheme};
 
 pub(super) struct Text;

@@ -12,7 +12,7 @@ use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
 use base::Time;
 use core::time::Duration;
-use proto::layout::Layout;
+use rules::layout::Layout;
 use serde_json::json;
 use sim::timed::{self, Arrival, Cluster, Conditions, Crossed, Crossings, Length, Workload};
 

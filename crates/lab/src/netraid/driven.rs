@@ -6,7 +6,7 @@ use crate::experiment::{Scale, Table};
 use crate::plot::{Series, Spot};
 use crate::system::{Load, System};
 use base::BLOCK_U64;
-use proto::layout::Layout;
+use rules::layout::Layout;
 use sim::timed::{Arrivals, CACHED, Conditions, Length, Locality, Mix, Sizes, Spread, Through};
 
 /// What they depend on, beside what all experiments do.

@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use proto::layout::Layout;
+use rules::layout::Layout;
 
 pub(super) struct Fig8;
 

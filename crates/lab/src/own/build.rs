@@ -12,8 +12,8 @@ use base::Time;
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
 use model::host::Machine;
-use proto::heads::Policy;
-use proto::layout::Layout;
+use rules::heads::Policy;
+use rules::layout::Layout;
 use sim::timed::{
     BrickSpec, Buses, Cluster, Conditions, Groups, Hosts, Incident, Length, Network, Scheme, Victim,
     WriteRelease,

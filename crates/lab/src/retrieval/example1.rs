@@ -7,7 +7,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use proto::distribute::retrieval::{Choice, Fairness};
+use reads::distribute::retrieval::{Choice, Fairness};
 use serde_json::json;
 use sim::array::{Costs, Driver, Planning, examples, replay};
 

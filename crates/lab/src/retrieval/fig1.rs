@@ -7,7 +7,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use proto::distribute::retrieval::{Disk, Solver};
+use reads::distribute::retrieval::{Disk, Solver};
 use serde_json::json;
 use sim::array::examples;
 

@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use proto::distribute::retrieval::Choice;
+use reads::distribute::retrieval::Choice;
 
 pub(super) struct Fig15;
 

@@ -9,7 +9,7 @@ use crate::error::LabError;
 use crate::experiment::{Job, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Series, Spot};
-use proto::distribute::retrieval::{Choice, Fairness};
+use reads::distribute::retrieval::{Choice, Fairness};
 use serde_json::json;
 use sim::array::{self, Allocation, Array, Arrival, Costs, Driver, Extra, Outcome, Planning};
 

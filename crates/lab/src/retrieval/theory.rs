@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use base::Rng;
-use proto::distribute::retrieval::Solver;
+use reads::distribute::retrieval::Solver;
 use serde_json::json;
 use sim::array::theory::{Pair, Removal, Times};
 

@@ -1,7 +1,7 @@
 //! What no read can beat: whoever knows how fast each disk is, and sends nothing in vain.
 
-use proto::distribute::retrieval::{Disk, Request, Solver};
-use proto::object::Place;
+use objects::object::Place;
+use reads::distribute::retrieval::{Disk, Request, Solver};
 use std::time::Duration;
 
 /// The least time in which disks of such rates, the first brick's first, give enough of an object: each block from one of its copies (by max flow),

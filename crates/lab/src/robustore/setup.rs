@@ -9,12 +9,12 @@ use crate::experiment::{Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
 use crate::system::System;
+use ::objects::object::{AccessStrategy, LtDecoder};
 use core::time::Duration;
 use model::drive::{self, DriveModel, DriveOptions};
-use proto::fair::Order;
-use proto::heads::Policy;
-use proto::object::{AccessStrategy, LtDecoder};
-use proto::seat::{Places, Turns};
+use reads::seat::{Places, Turns};
+use rules::fair::Order;
+use rules::heads::Policy;
 use serde_json::json;
 use sim::timed::objects::{
     self, FragmentOrder, Mapping, ObjectCode, ObjectLayout, ObjectMeasured, Objects, ObjectsMeasured,

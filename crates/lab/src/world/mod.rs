@@ -11,7 +11,7 @@ use crate::experiment::{Experiment, Sample};
 use crate::parameters::Parameters;
 use crate::system::over_time;
 use model::drive::{DriveModel, find};
-use proto::layout::Layout;
+use rules::layout::Layout;
 use sim::timed::standings::Change;
 use sim::timed::{Lived, Network, Spread};
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use host::{ObjectUser, Shutdown, Waker, run_objects};
 use job::process;
-use proto::object::{AccessStrategy, NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES, WantedObject};
+use objects::object::{AccessStrategy, NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES, WantedObject};
 use rig::cluster::{Cluster, Emulation, Spec, Storage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

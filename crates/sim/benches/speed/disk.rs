@@ -3,7 +3,7 @@
 use crate::per_second;
 use base::{Mechanics, Rng, Time};
 use model::drive::{Access, Drive, DriveModel, DriveOptions, find};
-use proto::heads::{HeadQueue, Policy};
+use rules::heads::{HeadQueue, Policy};
 use sim::EventQueue;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::Server;
 use super::controller::Controller;
 use super::outcome::{Id, Responses};
-use proto::distribute::retrieval::{Disk, Fairness, Move, Plan, Request, Waiting};
+use reads::distribute::retrieval::{Disk, Fairness, Move, Plan, Request, Waiting};
 
 pub(super) struct Adaptive {
     plan: Plan,

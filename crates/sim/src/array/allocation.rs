@@ -1,7 +1,7 @@
 //! Which disks an array has, and who holds what.
 
 use base::Rng;
-use proto::distribute::retrieval::Request;
+use reads::distribute::retrieval::Request;
 
 /// Disks by the time that they take for a bucket, and how buckets lie on them.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,6 +1,6 @@
 //! The paper's worked examples, which are small enough to be checked by hand: Figure 1, and Example 1 with its Figures 8 and 9.
 
-use proto::distribute::retrieval::Request;
+use reads::distribute::retrieval::Request;
 
 /// What an example asks an array for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ pub fn example_1() -> Example {
 mod tests {
     use super::super::{Costs, Driver, Planning, replay};
     use super::*;
-    use proto::distribute::retrieval::{Choice, Fairness};
+    use reads::distribute::retrieval::{Choice, Fairness};
 
     const FLOW: Choice = Choice::MaxFlow;
 

@@ -4,7 +4,7 @@
 use super::controller::Controller;
 use super::outcome::{Id, Responses};
 use super::{Choice, Server};
-use proto::distribute::retrieval::{Chooser, Disk, Request};
+use reads::distribute::retrieval::{Chooser, Disk, Request};
 
 /// What a choice sees of the disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,5 +1,5 @@
 //! A storage array as the paper on continuous retrieval has it: a controller that plans, and disks that serve buckets in the order in
-//! which they come, each in a constant time. There are no machines here: [`proto::distribute::retrieval`] is what decides, and it is
+//! which they come, each in a constant time. There are no machines here: [`reads::distribute::retrieval`] is what decides, and it is
 //! what gateways decide with as well.
 //!
 //! Reading order: [`Array`] (disks, and who holds what), [`Driver`] (when choices are made, and what they see), [`run`], [`Outcome`];
@@ -19,7 +19,7 @@ pub use outcome::Outcome;
 
 use controller::Controller;
 use outcome::Responses;
-use proto::distribute::retrieval::{Choice, Fairness, Request};
+use reads::distribute::retrieval::{Choice, Fairness, Request};
 
 /// When choices are made, and what they see.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -4,7 +4,7 @@
 //! remark below Lemma 2).
 
 use base::Rng;
-use proto::distribute::retrieval::{Disk, Request, Solver};
+use reads::distribute::retrieval::{Disk, Request, Solver};
 
 /// Copies a bucket has at most.
 const COPIES_MAX: u64 = 4;

@@ -7,7 +7,7 @@ use crate::timed::measured::BrickMeasured;
 use base::{BrickId, Depth, SECTOR_BYTES, Time};
 use core::time::Duration;
 use model::drive::{Access, Drive};
-use proto::distribute::claim::{Claims, Config, Counts};
+use reads::distribute::claim::{Claims, Config, Counts};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

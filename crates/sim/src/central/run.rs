@@ -13,7 +13,7 @@ use base::{BLOCK_U64, BrickId, Machine, Mechanics, SECTOR_BYTES, Time};
 use core::time::Duration;
 use model::Draw;
 use model::drive::Access;
-use proto::distribute::claim::{Attempt, Effect, Event, Holders, ReadId};
+use reads::distribute::claim::{Attempt, Effect, Event, Holders, ReadId};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]

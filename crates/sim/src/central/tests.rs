@@ -2,7 +2,7 @@
 
 use crate::timed::{Arrivals, BrickSpec, Cluster, Length, Measured, Mix, Scheme, Sizes, Workload};
 use model::drive::{DriveModel, DriveOptions, find};
-use proto::heads::Policy;
+use rules::heads::Policy;
 use std::sync::Arc;
 
 fn atlas() -> BrickSpec {

@@ -4,7 +4,7 @@
 use super::Violation;
 use base::{Payload, Stamp};
 use code::Code;
-use proto::layout::Geometry;
+use rules::layout::Geometry;
 
 const NAME: &str = "redundancy";
 

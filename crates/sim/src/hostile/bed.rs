@@ -4,16 +4,16 @@
 use super::objects::{self, Objects};
 use crate::world::event::{Input, Output};
 use crate::world::role::Role;
+use ::objects::object::{ObjectNews, ObjectWish};
 use base::{BLOCK, BrickId, ClientId, ClusterId, Depth, GatewayId, NodeId, Payload, Time, VolumeId};
 use bytes::Bytes;
 use core::time::Duration;
 use node::{Backing, BrickNode};
-use proto::brick::BrickConfig;
-use proto::directory::{Directory, DirectoryConfig};
-use proto::gateway::{Gateway, GatewayConfig, Serves};
-use proto::object::{ObjectNews, ObjectWish};
+use roles::brick::BrickConfig;
+use roles::directory::{Directory, DirectoryConfig};
+use roles::gateway::{Gateway, GatewayConfig, Serves};
 #[cfg(feature = "planted")]
-use proto::rules::Rules;
+use rules::promises::Rules;
 use std::collections::{BTreeMap, VecDeque};
 use store::{FormatOptions, IoDone, IoFault, IoKind, Store, StoreConfig};
 use wire::{AdminRequest, Io, Message, Packet, Wire};
@@ -134,8 +134,8 @@ impl Bed {
             labels: vec![("host".to_owned(), id.to_string())],
             disks: Vec::new(),
             durability: Vec::new(),
-            turns: proto::seat::Turns::default(),
-            shares: proto::fair::Shares::default(),
+            turns: reads::seat::Turns::default(),
+            shares: rules::fair::Shares::default(),
             garbage_every: BrickConfig::GARBAGE_EVERY,
             rebalance_above: BrickConfig::REBALANCE_ABOVE,
             page_bytes: BrickConfig::PAGE_BYTES,

@@ -67,9 +67,9 @@ pub fn run(victim: Victim, input: &[u8]) {
 
 /// The same where something is broken on purpose.
 #[cfg(feature = "planted")]
-pub fn run_planted(victim: Victim, input: &[u8], plant: proto::planted::Plant) {
+pub fn run_planted(victim: Victim, input: &[u8], plant: rules::planted::Plant) {
     let mut bed = Bed::new(victim.node());
-    bed.set_rules(proto::planted::rules(Some(plant)));
+    bed.set_rules(rules::planted::rules(Some(plant)));
     run_in(bed, input);
 }
 

@@ -1,8 +1,8 @@
 //! Objects in the cluster of lies: the stores of the index, and what their records must be whatever is said.
 
 use base::{ObjectVersion, Payload, checksum};
-use proto::index::{IndexConfig, Page, Pair, Put, ShardEffect, ShardEvent};
-use proto::object::{
+use objects::index::{IndexConfig, Page, Pair, Put, ShardEffect, ShardEvent};
+use objects::object::{
     AccessStrategy, Manifest, NewObject, ObjectNews, ObjectWish, SegmentRecord, WantedObject,
 };
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ use crate::world::{Node, World};
 use base::{BrickId, ObjectVersion, Payload};
 use core::time::Duration;
 use model::Draw;
-use proto::object::{
+use objects::object::{
     AccessStrategy, NewObject, ObjectError, ObjectNews, ObjectPatch, ObjectWish, PutProgress, Resumable,
     WantedObject,
 };

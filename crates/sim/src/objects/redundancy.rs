@@ -10,8 +10,8 @@ use crate::units::SECOND;
 use crate::world::event::Input;
 use crate::world::{Node, World};
 use base::{BrickId, NodeId};
-use proto::gateway::Segment;
-use proto::object::{AccessStrategy, Get, Manifest, ObjectError, SegmentRecord};
+use objects::object::{AccessStrategy, Get, Manifest, ObjectError, SegmentRecord};
+use roles::gateway::Segment;
 use std::collections::BTreeSet;
 use wire::{IndexError, ObjectInfo};
 

@@ -11,8 +11,8 @@ use crate::world::event::{Event, Input};
 use crate::world::{Kind, World};
 use base::{BLOCK, BrickId, ObjectVersion, Payload};
 use model::Draw;
-use proto::gateway::Segment;
-use proto::object::{AccessStrategy, Coding, Get, Place, Placing, Put};
+use objects::object::{AccessStrategy, Coding, Get, Place, Placing, Put};
+use roles::gateway::Segment;
 use std::collections::BTreeMap;
 
 /// Sessions of those who put and get segments: no client of a volume has one of these.

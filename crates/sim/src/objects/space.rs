@@ -9,7 +9,7 @@ use crate::world::World;
 use crate::world::event::Event;
 use base::{BrickId, ObjectVersion};
 use model::PowerCut;
-use proto::object::Manifest;
+use objects::object::Manifest;
 use std::collections::BTreeSet;
 use wire::ObjectInfo;
 

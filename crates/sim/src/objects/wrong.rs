@@ -4,7 +4,7 @@ use super::named::NAMES;
 use crate::world::World;
 use crate::world::event::Input;
 use base::{BLOCK, BrickId, Payload, StreamId};
-use proto::object::{AccessStrategy, Coding, Expected, Get, Manifest, Placing, Put};
+use objects::object::{AccessStrategy, Coding, Expected, Get, Manifest, Placing, Put};
 use wire::ObjectInfo;
 
 /// So often an object is read: the wrong fragment need not be one of those that a reader asks for.

@@ -2,7 +2,7 @@
 
 use base::{Mechanics, Position, Time};
 use model::drive::{Access, Drive, DriveOptions, Service};
-use proto::heads::{HeadQueue, Policy};
+use rules::heads::{HeadQueue, Policy};
 
 /// When the access that takes the place of a finished one joins the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -29,7 +29,7 @@ use wire::disk::{Blocks, Command, Contested, Reply, Staged, StoreError, Token};
 use wire::{Change, Span};
 
 /// How full a disk is that has all of its volumes: too full for another one (85%), and not too full to return to a group (90%;
-/// [`proto::directory`]).
+/// [`roles::directory`]).
 const FULL_PERCENT: u64 = 88;
 
 /// Of the non-volatile memory, how much content may be away from the device: so many in eight parts. A store lets half as much be away when a cycle

@@ -4,8 +4,8 @@ use super::background::Background;
 use base::Time;
 use model::drive::{DriveModel, DriveOptions, SECTOR_BYTES};
 use model::host::Costs;
-use proto::distribute::lard::LardConfig;
-use proto::heads::Policy;
+use reads::distribute::lard::LardConfig;
+use rules::heads::Policy;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -228,23 +228,23 @@ impl WriteRelease {
 /// Who serves a read.
 #[derive(Clone, Debug)]
 pub enum Scheme {
-    /// D-SPTF: [`proto::distribute::claim`].
+    /// D-SPTF: [`reads::distribute::claim`].
     Claim(ClaimOptions),
     /// One queue over all disks and one cache: the ideal.
     Central,
-    /// [`proto::distribute::hash`].
+    /// [`reads::distribute::hash`].
     Hash,
-    /// [`proto::distribute::weighted_hash`], a weight for each brick.
+    /// [`reads::distribute::weighted_hash`], a weight for each brick.
     WeightedHash(Vec<f64>),
-    /// [`proto::distribute::lard`].
+    /// [`reads::distribute::lard`].
     Lard(LardConfig),
-    /// [`proto::distribute::shortest_queue`].
+    /// [`reads::distribute::shortest_queue`].
     ShortestQueue,
-    /// [`proto::distribute::hedged`]: after the time in which so many percent of the reads are answered.
+    /// [`reads::distribute::hedged`]: after the time in which so many percent of the reads are answered.
     Hedged(f64),
-    /// [`proto::distribute::tied`].
+    /// [`reads::distribute::tied`].
     Tied,
-    /// [`proto::distribute::probing`].
+    /// [`reads::distribute::probing`].
     Probing,
     /// Another one, just as gateways have it.
     Policy(wire::ReadPolicy),
@@ -288,7 +288,7 @@ impl Scheme {
 pub struct ClaimOptions {
     /// How much more than two one-way latencies before a disk is free its next access is chosen.
     pub slack_ns: u64,
-    /// See [`proto::distribute::claim::Config::hold_rotation_only`].
+    /// See [`reads::distribute::claim::Config::hold_rotation_only`].
     pub hold_rotation_only: bool,
 }
 

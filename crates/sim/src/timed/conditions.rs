@@ -9,7 +9,7 @@ use crate::history::{History, Kind, Operation, Register};
 use ::bytes::BytesMut;
 use base::{BLOCK, Payload, Time};
 use core::time::Duration;
-use proto::layout::Layout;
+use rules::layout::Layout;
 use wire::Protocol;
 
 /// What happens to a brick.

@@ -20,7 +20,7 @@ use base::{BLOCK_U64, BrickId, HashMap, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;
 use model::{Draw, PowerCut};
-use proto::layout::Layout;
+use rules::layout::Layout;
 use std::collections::VecDeque;
 use wire::{Io, IoError, IoReply, Packet};
 

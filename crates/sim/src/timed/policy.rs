@@ -1,23 +1,23 @@
 //! Who serves a read: from a [`Scheme`] to the policy that the run's gateway has, and the rule of who keeps what was written.
 //!
 //! A scheme that gateways ship under a name is left as it is. All others are made here, with the settings of the study, and take
-//! the place of the shipped one at the gateway ([`proto::gateway::Gateway::set_policy`]); its clients ask once, as those of papers do.
+//! the place of the shipped one at the gateway ([`roles::gateway::Gateway::set_policy`]); its clients ask once, as those of papers do.
 
 use super::cluster::{Network, Scheme};
 use super::grain::Grain;
 use base::{BLOCK_U64, BrickId, Time};
 use core::time::Duration;
-use proto::distribute::contest::Contest;
-use proto::distribute::hash::{self, Hash};
-use proto::distribute::hedged::Hedged;
-use proto::distribute::lard::{Lard, LardConfig};
-use proto::distribute::load::Load;
-use proto::distribute::pace::Kind;
-use proto::distribute::policy::{Course, Moved, Next, Part, PartId, Plan, Policy, Told};
-use proto::distribute::probing::Probing;
-use proto::distribute::shortest_queue::ShortestQueue;
-use proto::distribute::tied::Tied;
-use proto::distribute::weighted_hash::{Weighted, WeightedHash};
+use reads::distribute::contest::Contest;
+use reads::distribute::hash::{self, Hash};
+use reads::distribute::hedged::Hedged;
+use reads::distribute::lard::{Lard, LardConfig};
+use reads::distribute::load::Load;
+use reads::distribute::pace::Kind;
+use reads::distribute::policy::{Course, Moved, Next, Part, PartId, Plan, Policy, Told};
+use reads::distribute::probing::Probing;
+use reads::distribute::shortest_queue::ShortestQueue;
+use reads::distribute::tied::Tied;
+use reads::distribute::weighted_hash::{Weighted, WeightedHash};
 use std::cell::RefCell;
 use std::rc::Rc;
 use wire::{ReadPolicy, Span};

@@ -3,7 +3,7 @@
 
 use super::load::Port;
 use base::{BLOCK_U64, SECTOR_BYTES, VolumeId};
-use proto::layout::{Geometry, Layout, placement};
+use rules::layout::{Geometry, Layout, placement};
 use wire::{Placement, VolumeMap};
 
 /// One volume over all bricks of a cluster, on groups of as many as its layout is wide.

@@ -7,9 +7,9 @@ use crate::options::VolumePlan;
 use crate::units::SECOND;
 use base::{BrickId, NodeId, StreamId, Time};
 use core::time::Duration;
-use proto::fair::Shares;
-use proto::layout::Layout;
-use proto::seat::Turns;
+use reads::seat::Turns;
+use rules::fair::Shares;
+use rules::layout::Layout;
 
 /// Until the directory has heard from each brick how full it is.
 const TOLD_NS: u64 = 3 * SECOND;

@@ -4,7 +4,7 @@ use super::{Actor, Port};
 use crate::units::SECOND;
 use crate::world::{Kind, Node, World};
 use base::{GatewayId, NodeId, Time};
-use proto::gateway::{Awaited, Gateway};
+use roles::gateway::{Awaited, Gateway};
 
 impl World {
     /// What the request waits for that was asked first of all that are not answered.

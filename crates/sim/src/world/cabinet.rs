@@ -1,8 +1,8 @@
 //! A store of the directory, its own or one of a shard of its index: what is on stable storage, and the puts under way.
 
 use model::Draw;
-use proto::directory::Put;
-use proto::index::{Page, Pair};
+use objects::index::{Page, Pair};
+use roles::directory::Put;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The store. It outlives the directory's process.

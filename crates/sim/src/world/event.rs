@@ -5,8 +5,8 @@ use crate::faults::Fault;
 use crate::timed::LoadEvent;
 use base::{NodeId, Payload, Time, VolumeId};
 use code::{Computation, Computed};
-use proto::directory::Put;
-use proto::index::{ShardEffect, ShardEvent};
+use objects::index::{ShardEffect, ShardEvent};
+use roles::directory::Put;
 use store::{IoDone, IoToken};
 use wire::{Io, IoError, IoReply, Packet};
 
@@ -52,17 +52,17 @@ pub(crate) enum Input {
     /// A segment of an object is to be put.
     Put {
         tag: u64,
-        put: Box<proto::object::Put>,
+        put: Box<objects::object::Put>,
     },
     /// A segment of an object is to be got.
     Get {
         tag: u64,
-        get: Box<proto::object::Get>,
+        get: Box<objects::object::Get>,
     },
     /// Somebody wants something of objects.
     Object {
         tag: u64,
-        wish: Box<proto::object::ObjectWish>,
+        wish: Box<objects::object::ObjectWish>,
     },
     /// The store of a shard of the directory's index answers.
     Shard {
@@ -243,12 +243,12 @@ pub(crate) enum Output {
     /// A segment of an object was put or got.
     Segment {
         tag: u64,
-        segment: proto::gateway::Segment,
+        segment: roles::gateway::Segment,
     },
     /// What is told of an object.
     Object {
         tag: u64,
-        news: proto::object::ObjectNews,
+        news: objects::object::ObjectNews,
     },
     /// What a shard of the directory's index asks of its store.
     Shard {

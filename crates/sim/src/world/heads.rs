@@ -1,8 +1,8 @@
 //! The heads of disks that show them: a platter that turns fast, so that a run sees many choices and claims.
 
 use base::{Access, BrickId, Device, Mechanics, Position, SECTOR_BYTES, Time};
-use proto::distribute::claim::Config;
-use proto::seat::heads::{Heads, Surroundings};
+use reads::distribute::claim::Config;
+use reads::seat::heads::{Heads, Surroundings};
 use store::Io;
 
 const REVOLUTION_NS: u64 = 500_000;

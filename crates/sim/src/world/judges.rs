@@ -13,7 +13,7 @@ use crate::checkers::stand_in::StandIns;
 use crate::options::Bounds;
 use crate::rare::{Reached, Seen};
 use base::{BrickId, NodeId, Time};
-use proto::Counters;
+use rules::Counters;
 use wire::{Message, Packet};
 
 #[derive(Default)]

@@ -41,10 +41,10 @@ use judges::Judges;
 use model::Draw;
 pub(crate) use node::{Kind, Node};
 use node::{Nodes, Wake};
+use objects::index::{ShardEffect, ShardEvent, StoreToken};
 #[cfg(feature = "planted")]
 pub(crate) use physics::Durability;
 use physics::{Access, Physics};
-use proto::index::{ShardEffect, ShardEvent, StoreToken};
 use role::Role;
 use std::collections::BTreeMap;
 use store::{IoDone, IoKind, IoToken};
@@ -420,7 +420,7 @@ impl World {
         self.deliver(node, input);
     }
 
-    fn store(&mut self, node: usize, token: u64, puts: Vec<proto::directory::Put>) {
+    fn store(&mut self, node: usize, token: u64, puts: Vec<roles::directory::Put>) {
         let delay_ns = self.physics.draw().between(MS / 2, 3 * MS);
         let done_ns = self.cabinet.begin(token, puts, self.time.now_ns() + delay_ns);
         let life = self.nodes[node].life();

@@ -11,11 +11,11 @@ use base::{BrickId, ClientId, ClusterId, GatewayId, Machine, NodeId, Time};
 use core::time::Duration;
 use model::{Clock, PowerCut};
 use node::{Backing, BrickNode};
-use proto::brick::BrickConfig;
-use proto::client::{Client, ClientConfig};
-use proto::directory::{Directory, DirectoryConfig};
-use proto::gateway::{Gateway, GatewayConfig, Serves};
-use proto::index::IndexConfig;
+use objects::index::IndexConfig;
+use roles::brick::BrickConfig;
+use roles::client::{Client, ClientConfig};
+use roles::directory::{Directory, DirectoryConfig};
+use roles::gateway::{Gateway, GatewayConfig, Serves};
 use store::{FormatOptions, Store, StoreConfig};
 
 const CLUSTER: ClusterId = ClusterId(*b"simulated world.");
@@ -84,7 +84,7 @@ impl World {
             Kind::Brick(id) => Some(self.open_brick(node, id, now)),
             Kind::Gateway(id, beside) => {
                 // Its sessions stand for clients of its own process, so that volumes of the path `direct` are served. No gateway here
-                // refuses one: that is tested in `proto` and with real processes.
+                // refuses one: that is tested in `roles` and with real processes.
                 let (address, serves) = (NodeId::Gateway(id).to_string(), Serves::OwnClient);
                 let config = GatewayConfig { id, name: String::new(), address, serves, beside };
                 let mut gateway = Gateway::new(config, now);

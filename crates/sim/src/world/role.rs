@@ -4,10 +4,10 @@ use super::event::{Input, Output};
 use super::operator::Operator;
 use base::{Depth, Machine, Time};
 use node::{Backing, BrickNode};
-use proto::Counters;
-use proto::client::{Client, ClientEffect, ClientEvent};
-use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, StoreToken};
-use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
+use roles::client::{Client, ClientEffect, ClientEvent};
+use roles::directory::{Directory, DirectoryEffect, DirectoryEvent, StoreToken};
+use roles::gateway::{Gateway, GatewayEffect, GatewayEvent};
+use rules::Counters;
 
 /// A brick over whatever keeps its blocks.
 pub(crate) type Brick = BrickNode<Box<dyn Backing>>;

@@ -3,7 +3,7 @@
 use base::{
     BLOCK, BrickId, ClientId, GatewayId, GroupId, NodeId, Payload, RequestId, Stamp, ViewNumber, VolumeId,
 };
-use proto::layout::{Geometry, Layout};
+use rules::layout::{Geometry, Layout};
 use sim::checkers::evicted::Evicted;
 use sim::checkers::live::Excuses;
 use sim::checkers::once::Once;

@@ -44,7 +44,7 @@ fn crossed_on(
     machines: Machines,
     (unit, units, is_write): (u64, u64, bool),
 ) -> Seen {
-    let layout: proto::layout::Layout = layout.parse().expect("a layout");
+    let layout: rules::layout::Layout = layout.parse().expect("a layout");
     let stripe = u64::from(layout.data());
     let arrivals = (0..WARM_UP + REQUESTS).map(move |number| Arrival {
         at: Time(number * GAP_NS),

@@ -1,7 +1,7 @@
 //! The Atlas 10K's model under head schedulers against DiskSim's curves, and against what the drive itself did.
 
 use model::drive::{Drive, DriveModel, DriveOptions, find};
-use proto::heads::Policy;
+use rules::heads::Policy;
 use sim::reference::{self, LoopConfig, Replacement};
 use std::io::Read;
 use std::sync::Arc;

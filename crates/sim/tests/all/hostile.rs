@@ -87,7 +87,7 @@ fn a_brick_whose_word_is_taken_for_any_object_is_found() {
     let mut rng = Rng::with_seed(SEED);
     let is_found = |_: &u32| {
         let input: Vec<u8> = (0..200).map(|_| rng.u8(..)).collect();
-        let run = || hostile::run_planted(Victim::Directory, &input, proto::planted::Plant::AmendsUnasked);
+        let run = || hostile::run_planted(Victim::Directory, &input, rules::planted::Plant::AmendsUnasked);
         std::panic::catch_unwind(run).is_err()
     };
     assert!((0..200).find(is_found).is_some(), "nobody finds it");
@@ -97,7 +97,7 @@ fn a_brick_whose_word_is_taken_for_any_object_is_found() {
 #[cfg(feature = "planted")]
 #[test]
 fn a_code_that_cannot_be_is_found() {
-    let _planted = proto::object::planted::read_any_code();
+    let _planted = objects::object::planted::read_any_code();
     let mut rng = Rng::with_seed(SEED);
     let is_found = |_: &u32| {
         let input = committing(&mut rng);

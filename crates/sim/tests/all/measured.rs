@@ -3,8 +3,8 @@
 use base::{BrickId, Time};
 use model::drive::{DriveModel, DriveOptions, find};
 use proptest::prelude::*;
-use proto::distribute::lard::LardConfig;
-use proto::heads::Policy;
+use reads::distribute::lard::LardConfig;
+use rules::heads::Policy;
 use sim::central;
 use sim::timed::{
     Arrival, Arrivals, BrickSpec, Cluster, Conditions, Groups, Length, Measured, Message, Mix, RequestRecord,

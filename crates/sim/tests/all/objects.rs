@@ -1,10 +1,10 @@
 //! Large objects that a client puts and gets in a world in which things take time.
 
+use ::objects::object::{AccessStrategy, LtDecoder};
 use core::time::Duration;
 use model::drive::{DriveModel, find};
-use proto::fair::Order;
-use proto::object::{AccessStrategy, LtDecoder};
-use proto::seat::{Places, Turns};
+use reads::seat::{Places, Turns};
+use rules::fair::Order;
 use sim::timed::objects::{
     self, FragmentOrder, Mapping, ObjectCode, ObjectLayout, ObjectMeasured, Objects, Transferred, Writing,
 };

@@ -3,9 +3,9 @@
 use base::{StreamId, Time};
 use core::time::Duration;
 use model::drive::{DriveModel, find};
-use proto::fair::{Clock, Cost, History, Order, Share};
-use proto::layout::Layout;
-use proto::seat::{Places, Turns};
+use reads::seat::{Places, Turns};
+use rules::fair::{Clock, Cost, History, Order, Share};
+use rules::layout::Layout;
 use sim::timed::{
     self, BrickSpec, Cluster, Conditions, Length, Lived, Locality, Mix, Scheme, Sharing, Sizes, Threads,
     TimedError, VolumeSpec, Workload,

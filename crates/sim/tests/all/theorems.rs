@@ -2,7 +2,7 @@
 
 use base::{Rng, StreamId, Time};
 use model::Draw;
-use proto::fair::{Clock, Discipline, Entry, History, Ledger, Sfq, Share, Ticket};
+use rules::fair::{Clock, Discipline, Entry, History, Ledger, Sfq, Share, Ticket};
 use sim::theorems::{Brick, Run, Stream, System, Threads, drawn, measured, too_weak};
 use std::collections::BTreeMap;
 use wire::Service;

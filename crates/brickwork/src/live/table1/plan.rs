@@ -8,7 +8,7 @@ use base::BLOCK_U64;
 use lab::outcome::Assumed;
 use lab::parameters::{Parameters, Value};
 use model::drive::{DriveModel, DriveOptions, SECTOR_BYTES};
-use proto::distribute::GRANULE_BYTES;
+use reads::distribute::GRANULE_BYTES;
 use sim::timed::{Locality, Mix, Sizes, Threads};
 use std::path::PathBuf;
 use std::sync::Arc;

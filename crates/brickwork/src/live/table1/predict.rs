@@ -4,8 +4,8 @@ use super::figures::Figures;
 use super::plan::{self, Plan};
 use anyhow::{Result, bail};
 use base::BLOCK_U64;
-use proto::distribute::LARD_SCALE;
-use proto::distribute::lard::LardConfig;
+use reads::distribute::LARD_SCALE;
+use reads::distribute::lard::LardConfig;
 use sim::timed::{
     BrickSpec, Cluster, Length, Locality, Measured, Mix, Network, Scheme, Sizes, Workload, WriteRelease,
 };

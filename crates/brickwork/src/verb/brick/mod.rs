@@ -194,7 +194,7 @@ fn calibration(disk: &DiskFile) -> Result<Calibration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proto::distribute::claim::estimate::Estimate;
+    use reads::distribute::claim::estimate::Estimate;
 
     /// The other half, from the calibration to the bid that others are told, is tested with the brick's machine.
     #[test]

@@ -95,7 +95,7 @@ fn serve(global: &Global, args: &Flags) -> Result<()> {
     let node = daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?;
     let lease_ns = file.lease_ms * 1_000_000;
     let anyone_administers = file.tls.is_none();
-    let config = proto::directory::DirectoryConfig {
+    let config = roles::directory::DirectoryConfig {
         lease_ns,
         care: file.care(),
         stand_ins: file.stand_ins,

@@ -7,7 +7,7 @@ use crate::{output, view};
 use anyhow::{Context, Result, anyhow, ensure};
 use base::BrickId;
 use host::{Shutdown, Told};
-use proto::directory::rebuild::Rebuilt;
+use roles::directory::rebuild::Rebuilt;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::output;
 use anyhow::{Context, Error, Result, anyhow};
 use host::{ObjectUser, Waker};
 use indicatif::ProgressBar;
-use proto::object::{ObjectError, ObjectNews, ObjectWish, SEGMENT_BYTES};
+use objects::object::{ObjectError, ObjectNews, ObjectWish, SEGMENT_BYTES};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

@@ -6,7 +6,7 @@ use crate::global::Global;
 use crate::output;
 use anyhow::{Error, Result, anyhow};
 use host::{ObjectUser, Waker};
-use proto::object::{ObjectNews, ObjectWish};
+use objects::object::{ObjectNews, ObjectWish};
 use wire::index::{LIST_MAX, check_bucket};
 use wire::{ObjectInfo, ObjectName};
 

@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::{Context, Error, Result};
 use base::BLOCK_U64;
 use host::{ObjectUser, Waker};
-use proto::object::{Manifest, ObjectNews, ObjectWish, SegmentRecord};
+use objects::object::{Manifest, ObjectNews, ObjectWish, SegmentRecord};
 use serde_json::json;
 use wire::ObjectName;
 

@@ -7,7 +7,7 @@ use crate::config::Bytes;
 use crate::global::Global;
 use crate::output;
 use anyhow::Result;
-use proto::object::{NewObject, ObjectWish, REDUNDANCY_MAX, SEGMENT_BYTES};
+use objects::object::{NewObject, ObjectWish, REDUNDANCY_MAX, SEGMENT_BYTES};
 use std::path::PathBuf;
 use wire::{Condition, ObjectName};
 

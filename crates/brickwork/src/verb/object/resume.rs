@@ -7,8 +7,8 @@ use crate::config::Bytes;
 use crate::security::files;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use base::ObjectVersion;
+use objects::object::{ObjectError, PutProgress, Resumable, StoredSegment};
 use outfile::Place;
-use proto::object::{ObjectError, PutProgress, Resumable, StoredSegment};
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::io::ErrorKind;
@@ -254,11 +254,11 @@ mod tests {
     fn notes_are_read_back_and_those_of_something_else_are_refused() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("notes");
-        let record = proto::object::SegmentRecord {
+        let record = objects::object::SegmentRecord {
             version: base::ObjectVersion(7),
             bytes: 100,
             checksum: Some(1),
-            coding: proto::object::Coding::Copies { blocks: 1 },
+            coding: objects::object::Coding::Copies { blocks: 1 },
             symbol_blocks: 1,
             places: vec![(0, base::BrickId(1))],
             mark: 0,

@@ -90,6 +90,6 @@ fn parse_layout(text: &str) -> Result<String> {
 
 /// How many bricks a layout needs.
 fn width(text: &str) -> Result<u32> {
-    let layout: proto::layout::Layout = text.parse().map_err(|error| anyhow!("{error}"))?;
+    let layout: rules::layout::Layout = text.parse().map_err(|error| anyhow!("{error}"))?;
     Ok(u32::from(layout.width()))
 }

@@ -76,7 +76,7 @@ fn ranges(status: &ClusterStatus, map: &VolumeMap) -> Vec<LostRange> {
         entry.is_some_and(|entry| entry.status.groups.bare.contains(&group))
     };
     let volume = &map.volume.name;
-    let gone = proto::layout::lost_ranges(&map.volume, &map.groups, is_bare).into_iter();
+    let gone = rules::layout::lost_ranges(&map.volume, &map.groups, is_bare).into_iter();
     let gone =
         gone.map(|of| LostRange { volume: volume.clone(), offset: of.start, length: of.end - of.start });
     let mut all: Vec<LostRange> = gone.collect();

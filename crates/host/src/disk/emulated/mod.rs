@@ -5,7 +5,7 @@
 //! disk becomes slow and recovers under a brick that runs.
 //!
 //! A modelled drive takes the place of the area where a disk keeps its blocks. Its heads stand in the disk's seat, in the brick
-//! ([`proto::seat::heads`]), which says with each request when the drive is done with it.
+//! ([`reads::seat::heads`]), which says with each request when the drive is done with it.
 //!
 //! Reading order: [`settings`] (what can be emulated), [`timing`] (when an answer is due: pure), [`lateness`] (how late the
 //! emulation itself was), `watched` (the file), `timer` (waking the loop), this file (how they go together).
@@ -26,7 +26,7 @@ use super::{Completions, DiskEngine};
 use crate::HostError;
 use crate::clock::Clock;
 use base::{BrickId, Time};
-use proto::seat::heads::Heads;
+use reads::seat::heads::Heads;
 use std::os::fd::RawFd;
 use std::path::Path;
 use store::{Io, IoToken};

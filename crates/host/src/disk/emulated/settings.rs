@@ -18,9 +18,9 @@
 
 use base::{BrickId, Time};
 use model::drive::{self, Drive, DriveModel, DriveOptions};
-use proto::distribute::claim::Config;
-use proto::heads::Policy;
-use proto::seat::heads::{Heads, Surroundings};
+use reads::distribute::claim::Config;
+use reads::seat::heads::{Heads, Surroundings};
+use rules::heads::Policy;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

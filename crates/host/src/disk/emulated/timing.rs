@@ -1,6 +1,6 @@
 //! When an answer is due: a value that is told the time, so that it is tested without a clock.
 //!
-//! A request goes to the real disk when the emulated drive begins with it ([`proto::seat::heads`]), and the brick says when the
+//! A request goes to the real disk when the emulated drive begins with it ([`reads::seat::heads`]), and the brick says when the
 //! drive is done. The answer is due then, or when the real disk has answered, whichever is later; it may be late on top of that.
 
 use super::lateness::Lateness;

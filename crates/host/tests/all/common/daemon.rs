@@ -89,7 +89,7 @@ pub fn start_directory(folder: &Path) -> Daemon {
         node: node(),
         listen: "127.0.0.1:0".to_owned(),
         store: folder.join("directory.redb"),
-        config: proto::directory::DirectoryConfig::default(),
+        config: roles::directory::DirectoryConfig::default(),
     };
     Daemon::start(move |shutdown, on_ready| run_directory(options, shutdown, on_ready))
 }

@@ -6,7 +6,7 @@ use super::load::Sample;
 use anyhow::{Context, Result, bail};
 use base::{BLOCK_U64, Payload};
 use host::{AdminOptions, ObjectUser, Shutdown, Waker, run_objects};
-use proto::object::{AccessStrategy, NewObject, ObjectNews, ObjectWish, WantedObject};
+use objects::object::{AccessStrategy, NewObject, ObjectNews, ObjectWish, WantedObject};
 use rig::noise::Noise;
 use std::collections::{BTreeMap, VecDeque};
 use std::thread;

@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use figures::{Figures, Filled, Loaded};
 use host::{Shutdown, fill_index, run_objects};
 use job::process;
-use proto::index::{EmptyObject, IndexConfig};
+use objects::index::{EmptyObject, IndexConfig};
 use rig::cluster::{Cluster, Daemon, Spec, Storage};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use super::names::{BUCKET, name};
 use base::Payload;
 use host::{ObjectUser, Waker};
-use proto::object::{NewObject, ObjectError, ObjectNews, ObjectWish};
+use objects::object::{NewObject, ObjectError, ObjectNews, ObjectWish};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -8,8 +8,8 @@ use crate::timed::{Cluster, TimedError};
 use crate::world::event::Input;
 use core::time::Duration;
 use model::Draw;
-use proto::gateway::Segment;
-use proto::object::Put;
+use objects::object::Put;
+use roles::gateway::Segment;
 use std::collections::VecDeque;
 
 /// What the draw of who puts and who gets is apart from other draws of a seed.

@@ -1,3 +1,0 @@
-//! On which way the blocks of a write reach the members, and who computes parity: the protocol family's *data path*.
-
-pub(crate) mod gw;
