@@ -93,6 +93,7 @@ const TO_CLIENTS: Ways = &[(Gateway, Client)];
 const OF_CLIENTS: Ways = &[(Client, Gateway)];
 
 /// Who says it to whom; and which node alone, where it says something of a node.
+#[expect(clippy::too_many_lines, reason = "one table of all messages")]
 fn row(message: &Message) -> (Ways, Option<NodeId>) {
     let ways: Ways = match message {
         Message::Prepare { .. }

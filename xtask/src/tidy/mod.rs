@@ -1,8 +1,9 @@
 //! `cargo xtask tidy`: what the sources must keep, beyond what the compiler and clippy check.
 //!
-//! Reading order: `arrows` (who may know whom), `sources` (lengths, words, paths, module docs), `links`.
+//! Reading order: `arrows` (who may know whom), `circles` (of files), `sources` (lengths, words, paths, module docs), `links`.
 
 mod arrows;
+mod circles;
 mod links;
 mod sources;
 
@@ -26,7 +27,6 @@ pub(crate) fn verb() -> Result<()> {
 
 /// All complaints, each a line that names a file.
 pub(crate) fn complaints() -> Result<Vec<String>> {
-    let files = tracked_files()?;
     let mut complaints = arrows::check(workspace::metadata()?);
     complaints.extend(ruled(workspace::root(), arrows::PURE, "pure-clippy.toml", "is pure"));
     complaints.extend(ruled(
@@ -36,13 +36,20 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
         "writes files where users say",
     ));
     complaints.extend(documents_present(workspace::root()));
-    for path in &files {
-        let Ok(text) = std::fs::read_to_string(workspace::root().join(path)) else { continue };
-        complaints.extend(sources::check(path, &text));
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(workspace::root().join(&path));
+        text.ok().map(|text| (path, text))
+    };
+    let texts: Vec<(PathBuf, String)> = tracked_files()?.into_iter().filter_map(read).collect();
+    for (path, text) in &texts {
+        complaints.extend(sources::check(path, text));
         if path.extension().is_some_and(|extension| extension == "md") {
-            complaints.extend(links::check(workspace::root(), path, &text));
+            complaints.extend(links::check(workspace::root(), path, text));
         }
     }
+    complaints.extend(sources::check_long_functions(texts.iter().map(|(_, text)| text.as_str())));
+    let rust = texts.iter().filter(|(path, _)| path.extension().is_some_and(|extension| extension == "rs"));
+    complaints.extend(circles::check(rust.map(|(path, text)| (path.as_path(), text.as_str()))));
     Ok(complaints)
 }
 

@@ -86,6 +86,7 @@ pub(super) struct Described {
 
 impl Described {
     /// What runs so long, and whose requests are drawn from `seed`.
+    #[expect(clippy::too_many_lines, reason = "not cut up yet")]
     pub(super) fn new(mut system: System, times: &Times, seed: u64) -> Result<Described> {
         // As gateways have it, and not with the settings of a study.
         let policy = policy(&system.cluster.scheme)?;

@@ -157,6 +157,7 @@ fn mistakes_of_threads_and_files_name_their_field() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table of mistakes")]
 fn mistakes_name_file_line_and_field() {
     let cases = [
         ("reads = 0.9", "reads = 1.5", "mine.toml:6: workload.mix.reads: 1.5 is not between 0 and 1"),

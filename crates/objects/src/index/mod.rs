@@ -180,6 +180,7 @@ impl Index {
     }
 
     /// Somebody asks.
+    #[expect(clippy::too_many_lines, reason = "not cut up yet")]
     pub fn on_request(
         &mut self,
         now: Time,

@@ -253,6 +253,7 @@ impl Shard {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm a question")]
     fn carry_out(&mut self, now: Time, ticket: Ticket, ask: Ask) {
         match ask {
             Ask::Open { .. } | Ask::Change { .. } | Ask::Abandon { .. } | Ask::Amend { .. }
@@ -588,6 +589,7 @@ impl Shard {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm a record of the log; not cut up yet")]
     fn take_in(
         &mut self,
         now: Time,

@@ -372,6 +372,7 @@ impl Brick {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm a message; not cut up yet")]
     fn on_gateway(&mut self, now: Time, from: NodeId, packet: Packet, fx: &mut Vec<BrickEffect>) {
         let Packet { message, payload } = packet;
         match message {

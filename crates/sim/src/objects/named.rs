@@ -554,6 +554,7 @@ impl World {
     }
 
     /// What was asked for has ended.
+    #[expect(clippy::too_many_lines, reason = "not cut up yet")]
     fn judge_object(
         &mut self,
         pending: Pending<What>,

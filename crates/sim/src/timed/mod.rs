@@ -328,6 +328,7 @@ struct DoneByBrick {
 }
 
 impl Timed {
+    #[expect(clippy::too_many_lines, reason = "not cut up yet")]
     fn new(
         cluster: &Cluster,
         (policy, placed): (ReadPolicy, Placed),
@@ -431,6 +432,7 @@ impl Timed {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "not cut up yet")]
     fn run(mut self, scheme: &'static str, conditions: &Conditions) -> Result<Lived, TimedError> {
         if !conditions.is_judged {
             self.world.watch_no_more();

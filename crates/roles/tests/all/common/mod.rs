@@ -125,6 +125,7 @@ impl MemoryDisk {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm a command")]
     fn on(&mut self, command: Command) -> Option<Reply> {
         Some(match command {
             Command::Stage { token, kept_bytes, .. } if self.lacks_room(kept_bytes) => {

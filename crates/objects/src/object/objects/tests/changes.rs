@@ -42,6 +42,7 @@ fn patch_it(
 }
 
 /// The same, of which earlier tries have stored something, and of an object that is to survive so many losses.
+#[expect(clippy::too_many_lines, reason = "a patch from its beginning to its end")]
 fn patch_on(
     at: u64,
     of: Option<ObjectVersion>,
