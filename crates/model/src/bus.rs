@@ -13,11 +13,6 @@ impl Bus {
         Bus { bytes_per_second, free_ns: 0 }
     }
 
-    /// Whether it takes time.
-    pub fn is_limited(&self) -> bool {
-        self.bytes_per_second.is_some()
-    }
-
     /// When so many bytes are across that are there at `from_ns`, behind all that came before.
     pub fn carry(&mut self, from_ns: u64, bytes: u64) -> u64 {
         let Some(per_second) = self.bytes_per_second else { return from_ns };

@@ -115,11 +115,6 @@ impl Layout {
         self.shape().parity + self.shape().copies - 1
     }
 
-    /// Bytes of data per byte stored.
-    pub fn efficiency(self) -> f64 {
-        f64::from(self.data()) / f64::from(self.width())
-    }
-
     /// Whether its numbers are within the limits, which a value made by hand may not be.
     pub fn check(self) -> Result<(), LayoutError> {
         let (family, first, second) = self.spelled();
@@ -245,7 +240,6 @@ mod tests {
         assert_eq!(facts("raid4-4+1"), (5, 4, 1, 1, 1));
         assert_eq!(facts("raid5-4+1"), (5, 4, 1, 1, 1));
         assert_eq!(facts("rs-4+2"), (6, 4, 2, 1, 2));
-        assert_eq!(Layout::Rs { data: 6, parity: 2 }.efficiency(), 0.75);
     }
 
     #[test]

@@ -21,8 +21,6 @@ pub struct LoopResult {
     pub simulated_ns: u64,
     /// From the choice until the end, all of them together.
     pub service_ns: u64,
-    /// Of that, the mechanics: seek, rotation, transfer.
-    pub mechanical_ns: u64,
     /// From joining the queue until the end, all of them together.
     pub response_ns: u64,
 }
@@ -36,11 +34,6 @@ impl LoopResult {
     /// The mean time of service.
     pub fn service_ms(&self) -> f64 {
         self.service_ns as f64 / self.accesses as f64 / 1e6
-    }
-
-    /// The mean time of the mechanics.
-    pub fn mechanical_ms(&self) -> f64 {
-        self.mechanical_ns as f64 / self.accesses as f64 / 1e6
     }
 
     /// The mean time from joining the queue.
@@ -156,7 +149,6 @@ impl LoopResult {
         self.accesses += 1;
         self.simulated_ns = service.done.0;
         self.service_ns += service.done.0 - start.0;
-        self.mechanical_ns += service.seek_ns + service.rotation_ns + service.transfer_ns;
         self.response_ns += service.done.0 - since.0;
     }
 }

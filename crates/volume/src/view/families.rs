@@ -71,11 +71,6 @@ impl Families {
         self.families.get(&family).map(|known| known.geometry)
     }
 
-    /// Whether any volume of any family has this name.
-    pub fn has_volume(&self, volume: VolumeId) -> bool {
-        self.iter().any(|family| family.volumes.iter().any(|of| of.id == volume))
-    }
-
     /// A family's groups; none of one that is unknown.
     pub fn groups_of(&self, family: VolumeId) -> Vec<GroupId> {
         self.families.get(&family).map_or_else(Vec::new, |known| known.family.groups.clone())
