@@ -130,11 +130,23 @@ impl SettleOperation {
             () if self.is_record && !all => return Progress::Waits,
             () if self.is_record && is_refused && any(Fate::Prepared) => return self.clear(cx),
             () if is_refused && self.may_abort(&cx.views.view(self.write.group)) => false,
+            () if all && self.is_at_joining_alone(&cx.views.view(self.write.group)) => false,
             () if all && any(Fate::Prepared) => return self.on_all_prepared(cx),
             () if all => false,
             () => return Progress::Waits,
         };
         self.end(cx, commit)
+    }
+
+    /// Whether only joining members have it, and no current one can say. A joining member lacks what was written before it joined, and so takes a write
+    /// that every current member refuses for being late. Such a write was acknowledged to nobody; or it was decided, newer ones went over it at the
+    /// current members, and what a joining one still has of it is not needed. Of a part its record tells.
+    fn is_at_joining_alone(&self, view: &GroupView) -> bool {
+        let has_it = |(slot, fate): (&u8, &Fate)| view.current.has(*slot) && *fate == Fate::Prepared;
+        let may_be_alone = !self.is_record && self.write.link.is_none();
+        may_be_alone
+            && self.fates.keys().any(|slot| view.current.has(*slot))
+            && !self.fates.iter().any(has_it)
     }
 
     /// The record will not take effect. Others are about to rest on that, also after whoever refused it has died: so those that have it are to refuse it as

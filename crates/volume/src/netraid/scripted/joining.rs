@@ -8,6 +8,7 @@ use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
 use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::read::ReadOperation;
+use crate::netraid::settle::SettleOperation;
 use crate::netraid::write::WriteOperation;
 use base::{BrickId, Payload, RequestId, Stamp};
 use core::time::Duration;
@@ -385,4 +386,33 @@ fn those_who_take_part_are_among_those_named() {
     assert_eq!(participants(&geometry, Slots(0b101), &write), Slots(0b101));
     write.scope = Scope::Unit { index: 2 };
     assert!(participants(&geometry, Slots::all(4), &write).is_empty(), "a stranger's invention");
+}
+
+/// A write in doubt, of which the members say this, and say it again.
+fn settled(current: u32, joining: u32, fates: &[Fate]) -> Script {
+    let layout = if fates.len() == 2 { "raid1x2" } else { "raid1x3" };
+    let mut script = Script::new(layout, current, joining);
+    let write =
+        WriteId { group: GROUP, span: span(FAMILY), stamp: Stamp(9 << 40), scope: Scope::Row, link: None };
+    script.coordinator.begin_alone(SettleOperation::new(write));
+    script.coordinator.wake();
+    let asked = script.asked();
+    assert_eq!(asked.len(), fates.len());
+    asked.iter().for_each(|asked| script.answer(asked, Answer::Fate(Ok(fates[usize::from(asked.slot)]))));
+    for asked in script.asked() {
+        script.answer(&asked, Answer::Fate(Ok(fates[usize::from(asked.slot)])));
+    }
+    script
+}
+
+#[test]
+fn a_write_that_only_a_joining_member_has_was_never_acknowledged() {
+    // The current one has newer writes: it refused this one, or it would have, had it come.
+    let script = settled(0b01, 0b10, &[Fate::Unreadable, Fate::Prepared]);
+    assert_eq!(script.counted(Counter::WriteInDoubtAborted), 1);
+    // It may have been acknowledged if a current one has it.
+    let script = settled(0b011, 0b100, &[Fate::Unreadable, Fate::Prepared, Fate::Prepared]);
+    assert_eq!(script.counted(Counter::WriteInDoubtCommitted), 1);
+    let script = settled(0b01, 0b10, &[Fate::Committed, Fate::Prepared]);
+    assert_eq!(script.counted(Counter::WriteInDoubtCommitted), 1);
 }
